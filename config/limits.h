@@ -1,0 +1,53 @@
+// The only source of request bounds. The schema checks, docs/compatibility.md and the limit tests are made from this
+// table. Bounds are inclusive.
+#pragma once
+
+#include <cstdint>
+
+namespace slipstream::limits {
+
+// ---- bytes on the wire ----
+inline constexpr int64_t kBodyBytes = 4 << 20;
+inline constexpr int64_t kHeaderLineBytes = 8 << 10;
+inline constexpr int64_t kHeaderTotalBytes = 32 << 10;
+inline constexpr int32_t kHeaderCount = 100;
+inline constexpr int64_t kUriBytes = 8 << 10;
+inline constexpr int32_t kHeaderDeadlineMs = 10'000;      // whole header
+inline constexpr int32_t kBodyGraceMs = 5'000;            // then at least kBodyBytesPerSecond
+inline constexpr int64_t kBodyBytesPerSecond = 16 << 10;
+inline constexpr int64_t kStreamBufferBytes = 256 << 10;  // a slow reader is cut after this …
+inline constexpr int32_t kStreamStallMs = 5'000;          // … or after this long without progress
+
+// ---- JSON ----
+inline constexpr int32_t kJsonDepth = 64;
+
+// ---- request fields: {min, max} ----
+struct FloatBound { const char* field; double min; double max; };
+struct IntBound { const char* field; int64_t min; int64_t max; };
+
+inline constexpr FloatBound kTemperature{"temperature", 0.0, 2.0};
+inline constexpr FloatBound kTopP{"top_p", 0.0, 1.0};                 // 0 excluded: top_p must be > 0
+inline constexpr FloatBound kMinP{"min_p", 0.0, 1.0};
+inline constexpr FloatBound kPresencePenalty{"presence_penalty", -2.0, 2.0};
+inline constexpr FloatBound kFrequencyPenalty{"frequency_penalty", -2.0, 2.0};
+inline constexpr FloatBound kRepetitionPenalty{"repetition_penalty", 0.01, 10.0};
+inline constexpr FloatBound kLogitBias{"logit_bias", -100.0, 100.0};
+inline constexpr IntBound kTopK{"top_k", -1, 1 << 20};                // 0 and -1: off
+inline constexpr IntBound kN{"n", 1, 16};
+inline constexpr IntBound kMaxTokens{"max_tokens", 1, 1 << 24};       // and prompt + output <= context
+inline constexpr IntBound kMinTokens{"min_tokens", 0, 1 << 24};       // and <= max_tokens
+inline constexpr IntBound kTopLogprobs{"top_logprobs", 0, 20};
+inline constexpr IntBound kLogprobs{"logprobs", 0, 20};               // /v1/completions
+inline constexpr IntBound kSeed{"seed", INT64_MIN, INT64_MAX};
+inline constexpr IntBound kPriority{"priority", -1000, 1000};
+
+inline constexpr int32_t kStopStrings = 4;
+inline constexpr int32_t kStopStringBytes = 256;
+inline constexpr int32_t kStopTokenIds = 64;
+inline constexpr int32_t kLogitBiasEntries = 1024;
+inline constexpr int32_t kMessages = 4096;
+inline constexpr int32_t kPromptsPerRequest = 64;                     // /v1/completions
+inline constexpr int32_t kCacheSaltBytes = 1024;
+inline constexpr int32_t kRequestIdBytes = 128;
+
+}  // namespace slipstream::limits

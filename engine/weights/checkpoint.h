@@ -1,0 +1,66 @@
+// One read-only view over a folder of safetensors (with index) or a GGUF file (with splits): tensor name -> dtype,
+// shape, bytes, memory-mapped and bounds-checked. Owns the mappings; knows formats, but no architecture.
+//
+// Thread-safe after opening, except release().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "engine/base/result.h"
+#include "kernels/tensor.h"
+
+namespace slipstream {
+
+/// A tensor inside a mapping. shape is in row-major order (GGUF dimensions are reversed on reading), so a matrix is
+/// [out features, in features] in both containers.
+struct TensorEntry {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  const std::byte* data = nullptr;
+  uint64_t bytes = 0;
+};
+
+/// A GGUF metadata value. Arrays hold one element type; nested arrays are refused on reading.
+using MetaValue = std::variant<bool, int64_t, uint64_t, double, std::string, std::vector<int64_t>,
+                               std::vector<double>, std::vector<std::string>>;
+
+enum class CheckpointKind { kSafetensors, kGguf };
+
+class Checkpoint {
+ public:
+  virtual ~Checkpoint() = default;
+
+  /// `path`: a folder with config.json and *.safetensors, or a .gguf file (the first of its splits). Errors name
+  /// file, key and reason.
+  static Result<std::unique_ptr<Checkpoint>> open(const std::string& path);
+
+  virtual CheckpointKind kind() const = 0;
+  virtual const std::string& path() const = 0;
+  /// Sorted by name.
+  virtual const std::vector<TensorEntry>& tensors() const = 0;
+  const TensorEntry* find(std::string_view name) const;
+  uint64_t total_bytes() const;
+
+  /// GGUF metadata; empty for safetensors.
+  virtual const std::map<std::string, MetaValue, std::less<>>& metadata() const = 0;
+  /// A file beside the weights (config.json, tokenizer.json, …), whole, at most `max_bytes`. kNotFound when absent.
+  /// Symlinks that leave the model folder are refused, except inside a hub cache's own blobs folder.
+  virtual Result<std::string> read_side_file(std::string_view name, uint64_t max_bytes) const = 0;
+
+  /// Tells the kernel that the pages of this tensor are no longer needed (they were repacked). The bytes stay readable.
+  virtual void release(const TensorEntry& tensor) = 0;
+};
+
+/// A path, a .gguf, or a hub id ("org/name") found in the local hub cache (HF_HUB_CACHE, HF_HOME, ~/.cache/huggingface).
+/// Otherwise kNotFound with the command that downloads it. Nothing is fetched.
+Result<std::string> resolve_model_path(const std::string& model);
+
+}  // namespace slipstream

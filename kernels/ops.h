@@ -1,0 +1,218 @@
+// The one list of operations of a backend. Composite ops have a default composition of primitives that a backend
+// may override, so that fusion never changes a model file. Knows tensors, formats and the communicator; no
+// request, JSON or model name.
+//
+// Thread: one Ops per rank, used by that rank's worker thread only. Pointers are device memory of the backend
+// (host memory for `reference` and `cpu`). No op allocates after Ops::warm_up.
+//
+// Exactness (CPU kernel law, engine/README.md): an output element's reduction order depends only on K and absolute
+// position, never on rows, tile, chunk, thread count or batch:
+//   linear        y = fma chain over the 32-blocks (or elements, for F32/F16/BF16 weights) of K in ascending order;
+//                 inside a 32-block of a quantised product the integer dot is exact. Row-parallel weights start a new
+//                 chain per virtual shard; shard sums are added in order 0..S-1, then the residual.
+//   attention     KV tiles of kAttentionTile tokens from position 0; each tile gives (max, sum, accumulator) from
+//                 scratch; tiles merge left to right; K and V are read after rounding to the cache dtype.
+//   norms         sum of squares in kNormLanes interleaved chains, added pairwise at the end.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/activation.h"
+#include "kernels/communicator.h"
+#include "kernels/sample.h"
+#include "kernels/tensor.h"
+#include "kernels/weight.h"
+
+namespace slipstream {
+
+/// A device or communicator fault: ends the engine (exit 70). Thrown by backends, caught in the rank loop only.
+struct DeviceError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+inline constexpr int kAttentionTile = 32;  // tokens; a multiple of it is every legal cache block size
+inline constexpr int kNormLanes = 16;
+
+enum class RopeStyle : uint8_t {
+  kHalfSplit,    // pairs (i, i + dim/2): Hugging Face layout ("neox")
+  kInterleaved,  // pairs (2i, 2i + 1): GGUF `llama` layout, whose converter permutes q and k
+};
+
+/// cos/sin are computed from these per position by the backend's own polynomials (kernels/law.h).
+struct RopeParams {
+  RopeStyle style = RopeStyle::kHalfSplit;
+  int32_t dim = 0;                    // rotated leading elements of each head; the rest pass through
+  const float* inv_freq = nullptr;    // [dim / 2], after scaling (llama3, yarn, linear)
+  float attention_factor = 1.0f;      // multiplies cos and sin (yarn)
+};
+
+/// One layer's K and V of one cache group. Block b, head h, offset t: base + ((b * kv_heads + h) * block_tokens + t) * head_dim.
+struct KvLayer {
+  void* k = nullptr;         // [blocks, kv_heads, block_tokens, head_dim] of dtype
+  void* v = nullptr;         // same shape
+  DType dtype = DType::kBF16;  // kF32, kF16 or kBF16
+  int32_t kv_heads = 0;      // on this rank
+  int32_t head_dim = 0;
+  int32_t block_tokens = 0;
+  int32_t group = 0;         // which block table column addresses it
+};
+
+/// Consecutive rows of one sequence in a step.
+struct SpanRows {
+  int32_t first_row = 0;
+  int32_t rows = 0;
+  int32_t context = 0;                       // tokens before the first row; row i has position context + i
+  const int32_t* const* block_tables = nullptr;  // [cache groups] -> block ids of this sequence
+};
+
+/// What a forward runs on. Borrowed for the duration of one step.
+struct StepInputs {
+  int32_t rows = 0;
+  const int32_t* token_ids = nullptr;  // [rows]
+  const int32_t* positions = nullptr;  // [rows]
+  std::span<const SpanRows> spans;     // cover [0, rows) in order
+  std::span<const int32_t> logit_rows; // ascending rows whose logits are wanted
+};
+
+struct QkvParams {
+  const StepInputs* step = nullptr;
+  float* qkv = nullptr;               // [rows, (heads + 2 * kv_heads) * head_dim]: q | k | v; q is updated in place
+  int32_t heads = 0;                  // on this rank
+  int32_t kv_heads = 0;
+  int32_t head_dim = 0;
+  const float* q_norm = nullptr;      // [head_dim] RMSNorm weight per head, or null
+  const float* k_norm = nullptr;
+  float norm_eps = 0;
+  RopeParams rope;
+  KvLayer kv;                         // k and v rows are written at their positions, rounded to kv.dtype
+};
+
+struct AttentionParams {
+  const StepInputs* step = nullptr;
+  const float* q = nullptr;    // row r at q + r * q_stride: [heads, head_dim]
+  int64_t q_stride = 0;
+  int32_t heads = 0;
+  int32_t kv_heads = 0;
+  int32_t head_dim = 0;
+  float scale = 0;             // usually 1/sqrt(head_dim)
+  int32_t window = 0;          // 0: full; else keys with position > p - window are visible
+  bool causal = true;          // false: every row of the span sees the whole span (DFlash blocks)
+  KvLayer kv;
+  Activation* out = nullptr;   // [rows, heads * head_dim]
+};
+
+/// Device memory owned by an Ops.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(void* data, size_t bytes, std::function<void(void*, size_t)> release)
+      : data_(data), bytes_(bytes), release_(std::move(release)) {}
+  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    if (this != &other) {
+      reset();
+      data_ = std::exchange(other.data_, nullptr);
+      bytes_ = std::exchange(other.bytes_, 0);
+      release_ = std::move(other.release_);
+    }
+    return *this;
+  }
+  ~Buffer() { reset(); }
+  void reset() {
+    if (data_ != nullptr) release_(data_, bytes_);
+    data_ = nullptr;
+  }
+  void* data() const { return data_; }
+  template <typename T>
+  T* as() const { return static_cast<T*>(data_); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+  std::function<void(void*, size_t)> release_;
+};
+
+/// One line of the kernel report (doctor, /v1/info, start-up log).
+struct KernelChoice {
+  std::string op;      // "linear Q4_1"
+  std::string kernel;  // "avx2 8-row int8"
+  std::string why;     // why not a faster one; empty if it is the fastest built
+};
+
+class Ops {
+ public:
+  virtual ~Ops() = default;
+
+  virtual std::string name() const = 0;  // "reference", "cpu"
+  virtual std::vector<KernelChoice> kernel_report() const = 0;
+  Communicator* comm() const { return comm_; }  // null at one rank
+  void set_comm(Communicator* comm) { comm_ = comm; }
+
+  // ---- memory and weights (load time) ----
+  /// Zero-filled; pages are touched lazily. Throws DeviceError when memory is refused.
+  virtual Buffer allocate(size_t bytes) = 0;
+  virtual void upload(void* device, const void* host, size_t bytes) = 0;
+  virtual void download(void* host, const void* device, size_t bytes) = 0;
+  /// Empty string when the backend can serve the spec, otherwise the reason, naming the tensor and format.
+  virtual std::string unsupported_reason(const WeightSpec& spec) const = 0;
+  virtual std::unique_ptr<Weight> prepare_weight(WeightSpec spec) = 0;
+  /// The forms that `weight` wants its input in.
+  virtual uint8_t activation_forms(const Weight& weight) const = 0;
+  /// Storage comes from `allocate` and lives as long as the Ops.
+  virtual Activation make_activation(int32_t max_rows, int64_t cols, uint8_t forms) = 0;
+
+  // ---- primitives ----
+  /// out[r, :] = scale * table[token_ids[r], :].  out [rows, cols]
+  virtual void embed(const Weight& table, const int32_t* token_ids, int32_t rows, float scale, float* out) = 0;
+  /// out = x / sqrt(mean(x^2) + eps) * weight, in every form of out.  x [rows, out->cols]
+  virtual void rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) = 0;
+  /// out = x W^T + bias.  out [x.rows, w.rows()], bias [w.rows()] or null
+  virtual void linear(const Weight& w, const Activation& x, const float* bias, float* out) = 0;
+  /// partials[s, r, :] = the chain of local shard s.  w is kRowLinear; partials [local_shards, x.rows, w.rows()]
+  virtual void row_linear_partials(const Weight& w, const Activation& x, float* partials) = 0;
+  /// q/k norm, rotary embedding of q and k, and the write of k and v to the cache.
+  virtual void qkv_norm_rope_cache(const QkvParams& params) = 0;
+  virtual void attention(const AttentionParams& params) = 0;
+  /// out = silu(gate) * up.  gate_up [rows, 2 * out->cols]: gate | up
+  virtual void swiglu(const float* gate_up, int32_t rows, Activation* out) = 0;
+  /// out[i, :] = x[row_ids[i], :]
+  virtual void gather_rows(const float* x, std::span<const int32_t> row_ids, int64_t cols, float* out) = 0;
+  /// Draws one token per row (kernels/sample.h).
+  virtual void sample(const SampleBatch& batch) = 0;
+  virtual void copy_kv_block(const KvLayer& kv, int32_t source, int32_t target) = 0;
+
+  // ---- composites ----
+  /// residual += bias + the sum of all S shards of w x in order; then, if norm is given, out = rms_norm(residual).
+  /// residual [x.rows, w.rows()]. The default composes row_linear_partials, all_gather and reduce_add_norm.
+  virtual void row_linear_add_norm(const Weight& w, const Activation& x, const float* bias, float* residual,
+                                   const float* norm, float eps, Activation* out);
+  /// residual[r, :] += sum over s = 0..shards-1 of partials[s, r, :] (in that order, then the residual).
+  virtual void reduce_add_norm(const float* partials, int32_t shards, int32_t rows, const float* bias,
+                               float* residual, int64_t cols, const float* norm, float eps, Activation* out) = 0;
+
+  /// Called once after all weights are prepared; sizes scratch for max_rows. No allocation afterwards.
+  virtual void warm_up(int32_t max_rows) = 0;
+  /// Allocations since warm_up; 0 in a healthy engine (CountingOps asserts it).
+  virtual int64_t allocations_after_warm_up() const = 0;
+
+ private:
+  Communicator* comm_ = nullptr;
+};
+
+struct CpuOptions {
+  int32_t threads = 0;       // 0: one per available core
+  std::string isa;           // "" best; "scalar", "avx2", "avx512vnni" force one (tests)
+};
+std::unique_ptr<Ops> make_reference_ops();
+std::unique_ptr<Ops> make_cpu_ops(const CpuOptions& options);
+
+}  // namespace slipstream
