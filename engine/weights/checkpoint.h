@@ -19,13 +19,16 @@
 namespace slipstream {
 
 /// A tensor inside a mapping. shape is in row-major order (GGUF dimensions are reversed on reading), so a matrix is
-/// [out features, in features] in both containers.
+/// [out features, in features] in both containers. No alignment is promised: read through memcpy or dequantize_row.
 struct TensorEntry {
   std::string name;
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;
   const std::byte* data = nullptr;
   uint64_t bytes = 0;
+  /// Not empty: the name of a valid safetensors dtype that no kernel reads ("F8_E4M3"); dtype then means nothing.
+  /// Such a tensor is listed, so that one that nobody needs does no harm; Checkpoint::require refuses it.
+  std::string_view unserved = {};
 };
 
 /// A GGUF metadata value. Arrays hold one element type; nested arrays are refused on reading.
@@ -47,6 +50,8 @@ class Checkpoint {
   /// Sorted by name.
   virtual const std::vector<TensorEntry>& tensors() const = 0;
   const TensorEntry* find(std::string_view name) const;
+  /// The tensor that a consumer needs: kNotFound names what is missing, kUnsupported the dtype that is not served.
+  Result<const TensorEntry*> require(std::string_view name) const;
   uint64_t total_bytes() const;
 
   /// GGUF metadata; empty for safetensors.
@@ -57,6 +62,10 @@ class Checkpoint {
 
   /// Tells the kernel that the pages of this tensor are no longer needed (they were repacked). The bytes stay readable.
   virtual void release(const TensorEntry& tensor) = 0;
+  /// kCorrupt when a mapped file no longer has the size it had on opening. A file that shrinks under its mapping stops
+  /// the process with SIGBUS when the lost part is read, and no check can prevent that: model files are replaced by
+  /// rename, never overwritten. Called after loading, so that a file that grew or was rewritten is noticed.
+  virtual Status check_unchanged() const { return Ok{}; }
 };
 
 /// A path, a .gguf, or a hub id ("org/name") found in the local hub cache (HF_HUB_CACHE, HF_HOME, ~/.cache/huggingface).
