@@ -29,17 +29,24 @@ struct ModelConfig {
   float norm_eps = 0;
   bool tied_embedding = false;
   bool qkv_bias = false;
+  bool o_bias = false;               // bias of the attention output
+  bool mlp_bias = false;             // biases of gate, up and down
   bool qk_norm = false;
   int32_t sliding_window = 0;        // 0: full attention
+  int32_t first_window_layer = 0;    // layers below it keep full attention (Qwen2 max_window_layers)
   RopeStyle rope_style = RopeStyle::kHalfSplit;
+  int32_t rope_dim = 0;              // rotated leading elements of each head
   float rope_theta = 10000.0f;
   RopeScaling rope_scaling = RopeScaling::kNone;
   float rope_factor = 1, rope_low_freq_factor = 1, rope_high_freq_factor = 4;
   int32_t rope_original_context = 0;
+  float rope_beta_fast = 32, rope_beta_slow = 1;  // yarn
+  bool rope_truncate = true;                      // yarn: correction range rounded to whole pairs
   float rope_attention_factor = 1;
   std::vector<float> rope_freqs;     // GGUF rope_freqs.weight divisors, or empty
   std::vector<int32_t> eos_ids;      // stop ids: generation_config, config, GGUF eos/eot/eom
   int32_t bos_id = -1;
+  std::vector<std::string> defaults;  // keys that were absent, as "rope_theta = 10000": also logged
 };
 
 /// Sampling defaults of generation_config.json; a negative value means "not given".

@@ -1,0 +1,39 @@
+// Which checkpoint tensor plays which role, for both containers. Knows names only: no shapes, no bytes.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/weights/checkpoint.h"
+
+namespace slipstream {
+
+/// Roles of tensors in a dense Llama-family decoder.
+enum class Role : uint8_t {
+  // once per model
+  kEmbedding,
+  kOutputNorm,
+  kOutput,
+  // once per layer
+  kAttnNorm,
+  kQ,
+  kK,
+  kV,
+  kO,
+  kQNorm,
+  kKNorm,
+  kMlpNorm,
+  kGate,
+  kUp,
+  kDown,
+};
+
+/// "model.layers.3.self_attn.q_proj.weight" or "blk.3.attn_q.weight". `suffix` is "weight" or "bias"; layer is
+/// ignored for roles that stand once per model.
+std::string tensor_name(CheckpointKind kind, Role role, int32_t layer, std::string_view suffix = "weight");
+
+/// True for tensors that a checkpoint may hold and no op needs: precomputed rotary tables, RoPE divisors that
+/// ModelConfig already took, and a stored copy of a tied head.
+bool may_be_left_over(CheckpointKind kind, std::string_view name, bool tied_embedding);
+
+}  // namespace slipstream

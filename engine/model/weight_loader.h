@@ -1,0 +1,66 @@
+// Takes tensors out of a checkpoint by role, checks their shapes, cuts this rank's slice and hands it to the backend.
+// Owns the record of what was consumed; never knows an architecture's layer order or a kernel.
+//
+// Thread: the loading thread of one rank.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/model/model.h"
+#include "engine/model/name_map.h"
+#include "engine/model/sharding.h"
+
+namespace slipstream {
+
+class WeightLoader {
+ public:
+  WeightLoader(Checkpoint& checkpoint, const ModelConfig& config, Ops& ops, const LoadOptions& options);
+
+  /// The rank's share of the model, or why it cannot be cut so. Before everything else.
+  Status check();
+
+  const ModelConfig& config() const { return config_; }
+  const LoadOptions& options() const { return options_; }
+  const RankShare& share() const { return share_; }
+  Ops& ops() const { return ops_; }
+
+  /// Some rows of a stored matrix, or some elements of a stored vector.
+  struct Piece {
+    Role role;
+    int64_t rows;  // of the whole tensor
+    Slice slice;   // this rank's
+  };
+  /// Pieces stacked in order as one F32 vector in device memory; suffix "weight" for norms, "bias" for biases.
+  Result<Buffer> vector(int32_t layer, std::initializer_list<Piece> pieces, std::string_view suffix);
+  /// A norm weight of `length`, whole on every rank.
+  Result<Buffer> norm(int32_t layer, Role role, int64_t length);
+  /// Pieces stacked in order as one matrix; each rank holds whole rows.
+  Result<std::unique_ptr<Weight>> linear(int32_t layer, std::initializer_list<Piece> pieces, int64_t cols);
+  /// A row-parallel matrix [rows, cols]: this rank holds the columns of its virtual shards. Its unit is
+  /// shard_unit(granule, the stored block).
+  Result<std::unique_ptr<Weight>> row_linear(int32_t layer, Role role, int64_t rows, int64_t cols, int64_t granule);
+  /// The embedding or the head, whole on every rank.
+  Result<std::unique_ptr<Weight>> table(Role role, WeightRole weight_role);
+
+  /// An error that names tensors nobody took.
+  Status finish();
+
+ private:
+  Result<const TensorEntry*> take(const std::string& name, std::initializer_list<int64_t> shape);
+  Result<std::unique_ptr<Weight>> prepare(WeightSpec spec, const std::vector<const TensorEntry*>& entries);
+  void report(const TensorEntry& entry);
+
+  Checkpoint& checkpoint_;
+  const ModelConfig& config_;
+  Ops& ops_;
+  const LoadOptions& options_;
+  RankShare share_;
+  std::unordered_set<const TensorEntry*> taken_;
+  uint64_t bytes_done_ = 0;
+  uint64_t bytes_total_ = 0;
+};
+
+}  // namespace slipstream
