@@ -15,11 +15,16 @@ inline constexpr int64_t kUriBytes = 8 << 10;
 inline constexpr int32_t kHeaderDeadlineMs = 10'000;      // whole header
 inline constexpr int32_t kBodyGraceMs = 5'000;            // then at least kBodyBytesPerSecond
 inline constexpr int64_t kBodyBytesPerSecond = 16 << 10;
+inline constexpr int64_t kBufferedBodiesBytes = 512 << 20; // bodies being received, all connections together
+inline constexpr int32_t kIdleConnectionMs = 75'000;      // a kept-alive connection without a request
 inline constexpr int64_t kStreamBufferBytes = 256 << 10;  // a slow reader is cut after this …
 inline constexpr int32_t kStreamStallMs = 5'000;          // … or after this long without progress
 
 // ---- JSON ----
 inline constexpr int32_t kJsonDepth = 64;
+inline constexpr int32_t kJsonKeysPerObject = 2048;       // object members are searched linearly
+inline constexpr int32_t kJsonKeys = 1 << 16;             // in one body
+inline constexpr int32_t kJsonNumberBytes = 512;
 
 // ---- request fields: {min, max} ----
 struct FloatBound { const char* field; double min; double max; };

@@ -1,0 +1,111 @@
+// Cross-field checks.
+#include "config/checks.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "config/value.h"
+
+namespace slipstream::config {
+namespace {
+
+std::string source_of(const Config& config, const std::string& name) {
+  const auto it = config.source.find(name);
+  return it == config.source.end() || it->second == "default" ? "" : " (" + it->second + ")";
+}
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
+}
+
+Status check_server(Config& config) {
+  ServerConfig& server = config.server;
+  if (server.host.empty()) return invalid_argument("host is empty; give an address such as 127.0.0.1 or 0.0.0.0", "host");
+  if (server.ops_port != 0 && server.ops_port == server.port &&
+      (server.ops_host == server.host || server.host == "0.0.0.0" || server.host == "::")) {
+    return invalid_argument("port and ops-port are both " + std::to_string(server.port) +
+                                "; choose another ops-port, or 0 for none",
+                            "ops-port");
+  }
+  if (server.max_connections < server.max_streams) {
+    return invalid_argument("max-connections " + std::to_string(server.max_connections) + " is below max-streams " +
+                                std::to_string(server.max_streams) + "; raise the first or lower the second",
+                            "max-connections");
+  }
+  const std::string& prefix = server.metrics_prefix;
+  const bool valid_prefix = !prefix.empty() && prefix.size() <= 64 &&
+                            std::isdigit(static_cast<unsigned char>(prefix[0])) == 0 &&
+                            std::all_of(prefix.begin(), prefix.end(), [](unsigned char c) {
+                              return c < 128 && (std::isalnum(c) != 0 || c == '_');
+                            });
+  if (!valid_prefix) {
+    return invalid_argument("metrics-prefix" + source_of(config, "metrics-prefix") + ": " + in_quotes(prefix) +
+                                " is not a name of letters, digits and _",
+                            "metrics-prefix");
+  }
+  std::set<std::string> names;
+  for (const std::string& name : server.served_model_names) {
+    if (!names.insert(name).second) {
+      return invalid_argument("served-model-name: " + in_quotes(name) + " is given twice; keep one", "served-model-name");
+    }
+  }
+  for (const std::string& origin : server.allowed_origins) {
+    if (origin != "*" && origin != "null" && origin.find("://") == std::string::npos) {
+      return invalid_argument("allowed-origins: " + in_quotes(origin) + " is no origin; write https://host, or *",
+                              "allowed-origins");
+    }
+  }
+  if (!is_loopback(server.host) && server.api_keys.empty()) {
+    config.warnings.push_back("anyone who reaches " + server.host + ":" + std::to_string(server.port) +
+                              " can use the model: set --api-key-file, or --host 127.0.0.1");
+  }
+  return Ok{};
+}
+
+Status check_engine(Config& config) {
+  EngineConfig& engine = config.engine;
+  if (engine.block_size % 32 != 0) {
+    return invalid_argument("block-size " + std::to_string(engine.block_size) + " is not a multiple of 32",
+                            "block-size");
+  }
+  if (engine.max_num_batched_tokens < engine.max_num_seqs) {
+    return invalid_argument("max-num-batched-tokens " + std::to_string(engine.max_num_batched_tokens) +
+                                " is below max-num-seqs " + std::to_string(engine.max_num_seqs) +
+                                ", so not every sequence could move in a step; raise the first or lower the second",
+                            "max-num-batched-tokens");
+  }
+  if (!engine.default_chat_template_kwargs.empty()) {
+    const auto value = nlohmann::json::parse(engine.default_chat_template_kwargs, nullptr, false);
+    if (!value.is_object()) {
+      return invalid_argument("default-chat-template-kwargs" + source_of(config, "default-chat-template-kwargs") +
+                                  ": " + in_quotes(engine.default_chat_template_kwargs) +
+                                  " is not a JSON object, such as {\"enable_thinking\": false}",
+                              "default-chat-template-kwargs");
+    }
+  }
+  const SpeculativeConfig& spec = engine.speculative;
+  if (spec.prompt_lookup_min > spec.prompt_lookup_max) {
+    return invalid_argument("speculative-config.prompt-lookup-min " + std::to_string(spec.prompt_lookup_min) +
+                                " is above prompt-lookup-max " + std::to_string(spec.prompt_lookup_max),
+                            "speculative-config.prompt-lookup-min");
+  }
+  if (spec.method == "ngram" && !spec.model.empty()) {
+    return invalid_argument("speculative-config.model: ngram drafts from the text itself and has no model; leave it out",
+                            "speculative-config.model");
+  }
+  if (spec.method.empty() && (!spec.model.empty() || spec.num_speculative_tokens > 0)) {
+    return invalid_argument("speculative-config has no method; add \"method\": \"ngram\", or leave it out",
+                            "speculative-config.method");
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Status check_config(Config& config) {
+  SLIP_RETURN_IF_ERROR(check_server(config));
+  return check_engine(config);
+}
+
+}  // namespace slipstream::config

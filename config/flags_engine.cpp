@@ -1,0 +1,152 @@
+// Rows of the flag table: the model, the engine, its memory, and speculation.
+#include "config/flag.h"
+
+namespace slipstream::config {
+namespace {
+
+constexpr std::string_view kShareWarning =
+    "means the share of memory for weights and KV cache; it is read as --gpu-memory-utilization (the share of all "
+    "memory); --kv-cache-memory-bytes is exact";
+constexpr std::string_view kFreeShareWarning =
+    "means the share of memory that is free after loading; it is read as --gpu-memory-utilization (the share of all "
+    "memory); --kv-cache-memory-bytes is exact";
+constexpr std::string_view kNoFp8Kv = "8-bit and 4-bit KV caches are not served; use bf16";
+constexpr std::string_view kNoDrafter = "needs a drafter model, which is not served yet; use ngram, or leave it out";
+
+}  // namespace
+
+std::vector<Flag> engine_flags() {
+  std::vector<Flag> rows;
+  const std::string_view model = "Model", batch = "Batching", memory = "Memory", machine = "Machine";
+
+  rows.push_back({.name = "model", .field = SLIP_FIELD(engine.model), .group = model, .metavar = "MODEL",
+                  .help = "Folder, .gguf file or hub id in the local cache; the same as the positional MODEL.",
+                  .aliases = {{"model-path"}, {"m"}}});
+  rows.push_back({.name = "load-format", .field = SLIP_FIELD(engine.load_format), .group = model, .metavar = "FORMAT",
+                  .help = "auto reads the files; dummy makes random weights of the config's full shape.",
+                  .choices = {"auto", "dummy"}, .values = {{"safetensors", "auto"}, {"gguf", "auto"}}});
+  rows.push_back({.name = "seed", .field = SLIP_FIELD(engine.seed), .group = model, .metavar = "N",
+                  .help = "Of dummy weights, and (when > 0) of requests that give none.",
+                  .aliases = {{"random-seed"}}});
+  rows.push_back({.name = "chat-template", .field = SLIP_FIELD(engine.chat_template), .group = model,
+                  .metavar = "FILE", .help = "Jinja file used instead of the model's own template.",
+                  .aliases = {{"chat-template-file"}}});
+  rows.push_back({.name = "default-chat-template-kwargs", .field = SLIP_FIELD(engine.default_chat_template_kwargs),
+                  .group = model, .metavar = "JSON", .help = "Template variables that every request gets.",
+                  .aliases = {{"chat-template-kwargs"}}, .text_is_json = true});
+  rows.push_back({.name = "generation-config", .field = SLIP_FIELD(engine.generation_config), .group = model,
+                  .metavar = "WHERE",
+                  .help = "Sampling defaults: auto (the model's generation_config.json), vllm (neutral) or a folder.",
+                  .aliases = {{"sampling-defaults", false, {}, {{"model", "auto"}, {"openai", "vllm"}}}}});
+
+  rows.push_back({.name = "max-model-len", .field = SLIP_FIELD(engine.max_model_len), .group = batch, .metavar = "N",
+                  .help = "Context in tokens (32k style works); 0 or auto: what fits, at most the model's own.",
+                  .min = 0, .max = 1 << 24, .values = {{"auto", "0"}, {"-1", "0"}},
+                  .aliases = {{"context-length"}, {"ctx-size"}, {"c"}, {"max-seq-len"}}});
+  rows.push_back({.name = "max-num-seqs", .field = SLIP_FIELD(engine.max_num_seqs), .group = batch, .metavar = "N",
+                  .help = "Sequences that run at once.", .min = 1, .max = 4096,
+                  .aliases = {{"max-running-requests"}, {"parallel"}, {"np"}, {"max-batch-size"}}});
+  rows.push_back({.name = "max-num-batched-tokens", .field = SLIP_FIELD(engine.max_num_batched_tokens),
+                  .group = batch, .metavar = "N", .help = "Tokens of one step, decode and prompt chunks together.",
+                  .min = 1, .max = 1 << 20,
+                  .aliases = {{"chunked-prefill-size"}, {"max-prefill-tokens"}, {"batch-size"}, {"b"},
+                              {"ubatch-size"}, {"ub"}, {"max-num-tokens"}}});
+  rows.push_back({.name = "max-num-queued-reqs", .field = SLIP_FIELD(engine.max_num_queued_reqs), .group = batch,
+                  .metavar = "N", .help = "Waiting requests; further ones get 429.", .min = 1, .max = 1 << 20,
+                  .aliases = {{"max-queued-requests"}, {"max-concurrent-requests"}}});
+  rows.push_back({.name = "max-num-queued-tokens", .field = SLIP_FIELD(engine.max_num_queued_tokens), .group = batch,
+                  .metavar = "N", .help = "Prompt tokens of all waiting requests; further ones get 429.", .min = 1,
+                  .max = 1e12});
+  rows.push_back({.name = "step-budget-ms", .field = SLIP_FIELD(engine.step_budget_ms), .group = batch,
+                  .metavar = "MS", .help = "Longest step while others decode; it sizes the prompt chunks of a CPU.",
+                  .min = 1, .max = 60000});
+
+  rows.push_back({.name = "enable-prefix-caching", .field = SLIP_FIELD(engine.enable_prefix_caching),
+                  .group = memory, .help = "Reuse the KV cache of prompts with the same beginning.",
+                  .aliases = {{"disable-radix-cache", true}, {"cache-prompt"}}});
+  rows.push_back({.name = "kv-cache-dtype", .field = SLIP_FIELD(engine.kv_cache_dtype), .group = memory,
+                  .metavar = "TYPE", .help = "auto (bf16), f32, f16 or bf16.",
+                  .choices = {"auto", "f32", "f16", "bf16"},
+                  .values = {{"bfloat16", "bf16"}, {"float16", "f16"}, {"half", "f16"}, {"float32", "f32"},
+                             {"float", "f32"}},
+                  .refused_values = {{"fp8", kNoFp8Kv}, {"fp8_e4m3", kNoFp8Kv}, {"fp8_e5m2", kNoFp8Kv},
+                                     {"int8", kNoFp8Kv}, {"nvfp4", kNoFp8Kv}, {"q8_0", kNoFp8Kv},
+                                     {"q4_0", kNoFp8Kv}, {"q4_1", kNoFp8Kv}, {"q5_0", kNoFp8Kv},
+                                     {"q5_1", kNoFp8Kv}, {"iq4_nl", kNoFp8Kv}},
+                  .aliases = {{"cache-type-k"}, {"ctk"}, {"cache-type-v"}, {"ctv"}}});
+  rows.push_back({.name = "kv-cache-memory-bytes", .field = SLIP_FIELD(engine.kv_cache_memory_bytes),
+                  .group = memory, .metavar = "BYTES", .help = "KV cache size (4GiB style works); 0: from free memory.",
+                  .min = 0, .max = 1e15, .aliases = {{"kv-cache-memory"}}});
+  rows.push_back({.name = "gpu-memory-utilization", .field = SLIP_FIELD(engine.gpu_memory_utilization),
+                  .group = memory, .metavar = "SHARE", .help = "Share of the device's memory for everything.",
+                  .min = 0.01, .max = 1,
+                  .aliases = {{"mem-fraction-static", false, {}, {}, kShareWarning},
+                              {"free-gpu-memory-fraction", false, {}, {}, kFreeShareWarning},
+                              {"kv-cache-free-gpu-memory-fraction", false, {}, {}, kFreeShareWarning}}});
+  rows.push_back({.name = "block-size", .field = SLIP_FIELD(engine.block_size), .group = memory, .metavar = "N",
+                  .help = "Tokens of a KV block; a multiple of 32.", .min = 32, .max = 1024,
+                  .aliases = {{"page-size"}}});
+
+  rows.push_back({.name = "backend", .field = SLIP_FIELD(engine.backend), .group = machine, .metavar = "NAME",
+                  .help = "auto, cpu or reference (slow and plain, to compare with).",
+                  .choices = {"auto", "cpu", "reference"},
+                  .refused_values = {{"cuda", "this build has no CUDA backend; use auto or cpu"},
+                                     {"gpu", "this build has no CUDA backend; use auto or cpu"}},
+                  .aliases = {{"device"}}});
+  rows.push_back({.name = "threads", .field = SLIP_FIELD(engine.threads), .group = machine, .metavar = "N",
+                  .help = "Compute threads of the CPU backend; 0: all cores that the process may use.", .min = 0,
+                  .max = 1024, .values = {{"-1", "0"}, {"auto", "0"}}, .aliases = {{"t"}}});
+  rows.push_back({.name = "cpu-isa", .field = SLIP_FIELD(engine.cpu_isa), .group = machine, .metavar = "ISA",
+                  .help = "Hold the CPU kernels to one instruction set: scalar, avx2 or avx512vnni.",
+                  .choices = {"", "scalar", "avx2", "avx512vnni"}, .values = {{"auto", ""}}});
+  rows.push_back({.name = "tensor-parallel-size", .field = SLIP_FIELD(engine.tensor_parallel_size), .group = machine,
+                  .metavar = "N", .help = "Ranks that share each layer.", .min = 1, .max = 64,
+                  .aliases = {{"tp"}, {"tp-size"}}});
+  rows.push_back({.name = "watchdog-timeout", .field = SLIP_FIELD(engine.watchdog_s), .group = machine,
+                  .metavar = "SECONDS", .help = "A step that takes longer ends the process with exit code 71.",
+                  .min = 1, .max = 86400});
+  rows.push_back({.name = "enforce-eager", .field = SLIP_FIELD(engine.enforce_eager), .group = machine,
+                  .help = "Launch ops one by one instead of from captured graphs; the CPU backend always does.",
+                  .aliases = {{"disable-cuda-graph"}}});
+  return rows;
+}
+
+std::vector<Flag> speculative_flags() {
+  std::vector<Flag> rows;
+  const std::string_view group = "Speculation";
+  rows.push_back({.name = "speculative-config", .treatment = Treatment::kObject, .group = group, .metavar = "JSON",
+                  .help = "A map of the keys below; --speculative-config.KEY sets one of them."});
+  rows.push_back({.name = "speculative-config.method", .field = SLIP_FIELD(engine.speculative.method),
+                  .group = group, .metavar = "NAME", .help = "Where drafts come from: ngram (the text itself).",
+                  .choices = {"", "ngram"},
+                  .values = {{"none", ""}, {"NGRAM", "ngram"}, {"[ngram]", "ngram"}, {"ngram-simple", "ngram"}},
+                  .refused_values = {{"dflash", kNoDrafter}, {"DFLASH", kNoDrafter}, {"draft-dflash", kNoDrafter},
+                                     {"mtp", kNoDrafter}, {"eagle", kNoDrafter}, {"EAGLE", kNoDrafter},
+                                     {"eagle3", kNoDrafter}, {"EAGLE3", kNoDrafter}, {"medusa", kNoDrafter},
+                                     {"draft_model", kNoDrafter}, {"STANDALONE", kNoDrafter},
+                                     {"draft-simple", kNoDrafter}, {"draft-mtp", kNoDrafter},
+                                     {"NEXTN", kNoDrafter}},
+                  .aliases = {{"speculative-algorithm"}, {"spec-type"}}});
+  rows.push_back({.name = "speculative-config.model", .field = SLIP_FIELD(engine.speculative.model), .group = group,
+                  .metavar = "MODEL", .help = "The drafter's folder or file, for methods that have one.",
+                  .aliases = {{"speculative-draft-model-path"}, {"speculative-draft-model"}, {"model-draft"},
+                              {"md"}}});
+  rows.push_back({.name = "speculative-config.num-speculative-tokens",
+                  .field = SLIP_FIELD(engine.speculative.num_speculative_tokens), .group = group, .metavar = "N",
+                  .help = "Most tokens drafted at once; 0: the method's own.", .min = 0, .max = 15,
+                  .aliases = {{"speculative-num-draft-tokens"}, {"spec-draft-n-max"}, {"draft-max"}, {"draft"}}});
+  rows.push_back({.name = "speculative-config.policy", .field = SLIP_FIELD(engine.speculative.policy),
+                  .group = group, .metavar = "NAME", .help = "adaptive (width by measured gain), fixed or off.",
+                  .choices = {"adaptive", "fixed", "off"}});
+  rows.push_back({.name = "speculative-config.prompt-lookup-min",
+                  .field = SLIP_FIELD(engine.speculative.prompt_lookup_min), .group = group, .metavar = "N",
+                  .help = "Shortest run of tokens that ngram looks for.", .min = 1, .max = 64,
+                  .aliases = {{"spec-ngram-size-min"}}});
+  rows.push_back({.name = "speculative-config.prompt-lookup-max",
+                  .field = SLIP_FIELD(engine.speculative.prompt_lookup_max), .group = group, .metavar = "N",
+                  .help = "Longest run of tokens that ngram looks for.", .min = 1, .max = 64,
+                  .aliases = {{"spec-ngram-size-n"}}});
+  return rows;
+}
+
+}  // namespace slipstream::config
