@@ -73,7 +73,7 @@ TEST_CASE("YAML that only hides things is refused") {
   CHECK(yaml_error(std::string("host: x\n\0", 9)).find("case.yaml:2: a NUL byte") == 0);
   CHECK(yaml_error("host: [").find("not valid YAML") != std::string::npos);
   CHECK(yaml_error("? [a]\n: b\n").find("a key must be a plain name") != std::string::npos);
-  CHECK(yaml_error(std::string(100, '[')).find("nested deeper than 16 levels") != std::string::npos);
+  CHECK(yaml_error("host: " + std::string(100, '[') + std::string(100, ']') + "\n").find("nested deeper than 16 levels") != std::string::npos);
 }
 
 TEST_CASE("a flood of values stops early") {
