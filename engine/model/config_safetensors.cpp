@@ -218,6 +218,14 @@ Result<ModelConfig> read_safetensors_config(const Checkpoint& checkpoint) {
   SLIP_RETURN_IF_ERROR(read_rope(root, c));
   SLIP_RETURN_IF_ERROR(read_window(root, *a, c));
 
+  // Each tensor states its own dtype; this one is for weights that are not there (--load-format dummy).
+  const char* dtype_key = root.has("dtype") ? "dtype" : "torch_dtype";
+  if (root.has(dtype_key)) {
+    SLIP_TRY(const std::string dtype, root.text(dtype_key));
+    if (dtype == "float32") c.weights_dtype = DType::kF32;
+    if (dtype == "float16") c.weights_dtype = DType::kF16;
+  }
+
   SLIP_TRY(c.eos_ids, root.ids("eos_token_id"));
   SLIP_TRY(const std::vector<int32_t> bos, root.ids("bos_token_id"));
   if (!bos.empty()) c.bos_id = bos[0];

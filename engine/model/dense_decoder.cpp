@@ -31,6 +31,7 @@ class DenseDecoder final : public Model {
   const int32_t max_rows_, max_logit_rows_;
   const int32_t heads_, kv_heads_;  // on this rank
   const int64_t qkv_cols_;
+  std::unique_ptr<Checkpoint> source_;  // dummy weights that weights_ may read; outlives them
   DecoderWeights weights_;
   Buffer inv_freq_;  // [rope_dim / 2]
 
@@ -59,6 +60,7 @@ DenseDecoder::DenseDecoder(WeightLoader& loader, DecoderWeights weights)
       heads_(static_cast<int32_t>(loader.share().heads.count)),
       kv_heads_(static_cast<int32_t>(loader.share().kv_heads.count)),
       qkv_cols_(int64_t{heads_ + 2 * kv_heads_} * config_.head_dim),
+      source_(loader.take_source()),
       weights_(std::move(weights)) {
   const std::vector<float> inv_freq = rope_inverse_frequencies(config_);
   inv_freq_ = ops_.allocate(inv_freq.size() * sizeof(float));

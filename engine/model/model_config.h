@@ -46,6 +46,7 @@ struct ModelConfig {
   std::vector<float> rope_freqs;     // GGUF rope_freqs.weight divisors, or empty
   std::vector<int32_t> eos_ids;      // stop ids: generation_config, config, GGUF eos/eot/eom
   int32_t bos_id = -1;
+  DType weights_dtype = DType::kBF16;  // config.json's torch_dtype; what dummy weights are stored in
   std::vector<std::string> defaults;  // keys that were absent, as "rope_theta = 10000": also logged
 };
 

@@ -102,6 +102,7 @@ Result<std::unique_ptr<Model>> load_model(Checkpoint& checkpoint, const ModelCon
   const Architecture* architecture = find_architecture(config.architecture);
   if (architecture == nullptr) return architecture_refusal(config.architecture);
   WeightLoader loader(checkpoint, config, ops, options);
+  if (options.dummy) SLIP_RETURN_IF_ERROR(loader.use_dummy_weights());
   SLIP_RETURN_IF_ERROR(loader.check());
   SLIP_TRY(std::unique_ptr<Model> model, architecture->load(loader));
   SLIP_RETURN_IF_ERROR(loader.finish());

@@ -1,6 +1,9 @@
 // See weight_loader.h.
 #include "engine/model/weight_loader.h"
 
+#include <filesystem>
+
+#include "engine/model/dummy_model.h"
 #include "engine/model/float_values.h"
 
 namespace slipstream {
@@ -15,8 +18,22 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 }  // namespace
 
 WeightLoader::WeightLoader(Checkpoint& checkpoint, const ModelConfig& config, Ops& ops, const LoadOptions& options)
-    : checkpoint_(checkpoint), config_(config), ops_(ops), options_(options), bytes_total_(checkpoint.total_bytes()) {
+    : checkpoint_(&checkpoint), config_(config), ops_(ops), options_(options), bytes_total_(checkpoint.total_bytes()) {
   CHECK(options.max_rows >= 1 && options.max_logit_rows >= 1, "LoadOptions need the rows of the largest step");
+}
+
+Status WeightLoader::use_dummy_weights() {
+  std::error_code error;
+  const std::filesystem::path path(checkpoint_->path());
+  const std::string folder = std::filesystem::is_directory(path, error) ? path.string() : path.parent_path().string();
+  SLIP_TRY(dummy_, make_dummy_checkpoint(folder.empty() ? "." : folder, options_.dummy_seed, decoder_tensors(config_)));
+  checkpoint_ = dummy_.get();
+  bytes_total_ = checkpoint_->total_bytes();
+  return Ok{};
+}
+
+std::unique_ptr<Checkpoint> WeightLoader::take_source() {
+  return source_needed_ ? std::move(dummy_) : nullptr;
 }
 
 Status WeightLoader::check() {
@@ -25,10 +42,10 @@ Status WeightLoader::check() {
 }
 
 Result<const TensorEntry*> WeightLoader::take(const std::string& name, std::initializer_list<int64_t> shape) {
-  if (checkpoint_.find(name) == nullptr)
-    return corrupt("tensor '" + name + "' is missing from " + checkpoint_.path() + "; the model config says '" +
+  if (checkpoint_->find(name) == nullptr)
+    return corrupt("tensor '" + name + "' is missing from " + checkpoint_->path() + "; the model config says '" +
                    config_.architecture + "' with " + std::to_string(config_.layers) + " layers");
-  SLIP_TRY(const TensorEntry* entry, checkpoint_.require(name));
+  SLIP_TRY(const TensorEntry* entry, checkpoint_->require(name));
   if (entry->shape != std::vector<int64_t>(shape))
     return corrupt("tensor '" + name + "' has shape " + shape_text(entry->shape) + ", the model config says " +
                    shape_text(shape));
@@ -45,7 +62,7 @@ Result<Buffer> WeightLoader::vector(int32_t layer, std::initializer_list<Piece> 
   std::vector<float> values;
   for (const Piece& piece : pieces) {
     SLIP_TRY(const TensorEntry* entry,
-             take(tensor_name(checkpoint_.kind(), piece.role, layer, suffix), {piece.rows}));
+             take(tensor_name(checkpoint_->kind(), piece.role, layer, suffix), {piece.rows}));
     SLIP_TRY(const std::vector<float> part, float_values(*entry, piece.slice.first, piece.slice.count));
     values.insert(values.end(), part.begin(), part.end());
     report(*entry);
@@ -63,7 +80,7 @@ Result<std::unique_ptr<Weight>> WeightLoader::linear(int32_t layer, std::initial
   WeightSpec spec;
   std::vector<const TensorEntry*> entries;
   for (const Piece& piece : pieces) {
-    SLIP_TRY(const TensorEntry* entry, take(tensor_name(checkpoint_.kind(), piece.role, layer), {piece.rows, cols}));
+    SLIP_TRY(const TensorEntry* entry, take(tensor_name(checkpoint_->kind(), piece.role, layer), {piece.rows, cols}));
     const int64_t stride = row_bytes(entry->dtype, cols);
     spec.parts.push_back({entry->name, entry->dtype, piece.slice.count, cols, entry->data + piece.slice.first * stride,
                           stride});
@@ -74,7 +91,7 @@ Result<std::unique_ptr<Weight>> WeightLoader::linear(int32_t layer, std::initial
 
 Result<std::unique_ptr<Weight>> WeightLoader::row_linear(int32_t layer, Role role, int64_t rows, int64_t cols,
                                                          int64_t granule) {
-  SLIP_TRY(const TensorEntry* entry, take(tensor_name(checkpoint_.kind(), role, layer), {rows, cols}));
+  SLIP_TRY(const TensorEntry* entry, take(tensor_name(checkpoint_->kind(), role, layer), {rows, cols}));
   const int64_t unit = shard_unit(granule, dtype_info(entry->dtype).block_elements);
   const int32_t shards = virtual_shards(cols, unit);
   if (shards % share_.ranks != 0)
@@ -97,7 +114,7 @@ Result<std::unique_ptr<Weight>> WeightLoader::row_linear(int32_t layer, Role rol
 
 Result<std::unique_ptr<Weight>> WeightLoader::table(Role role, WeightRole weight_role) {
   SLIP_TRY(const TensorEntry* entry,
-           take(tensor_name(checkpoint_.kind(), role, 0), {int64_t{config_.vocab}, int64_t{config_.hidden}}));
+           take(tensor_name(checkpoint_->kind(), role, 0), {int64_t{config_.vocab}, int64_t{config_.hidden}}));
   WeightSpec spec;
   spec.role = weight_role;
   spec.parts.push_back({entry->name, entry->dtype, config_.vocab, config_.hidden, entry->data,
@@ -111,7 +128,11 @@ Result<std::unique_ptr<Weight>> WeightLoader::prepare(WeightSpec spec, const std
   std::unique_ptr<Weight> weight = ops_.prepare_weight(std::move(spec));
   for (const TensorEntry* entry : entries) {
     // A weight that keeps nothing of its own reads the mapping at every step.
-    if (weight->resident_bytes() > 0) checkpoint_.release(*entry);
+    if (weight->resident_bytes() > 0) {
+      checkpoint_->release(*entry);
+    } else {
+      source_needed_ = true;
+    }
     report(*entry);
   }
   return weight;
@@ -120,8 +141,8 @@ Result<std::unique_ptr<Weight>> WeightLoader::prepare(WeightSpec spec, const std
 Status WeightLoader::finish() {
   std::string names;
   int64_t count = 0;
-  for (const TensorEntry& entry : checkpoint_.tensors()) {
-    if (taken_.contains(&entry) || may_be_left_over(checkpoint_.kind(), entry.name, config_.tied_embedding)) continue;
+  for (const TensorEntry& entry : checkpoint_->tensors()) {
+    if (taken_.contains(&entry) || may_be_left_over(checkpoint_->kind(), entry.name, config_.tied_embedding)) continue;
     if (++count <= 3) names += (count > 1 ? ", '" : "'") + entry.name + "'";
   }
   if (count == 0) return Ok{};

@@ -19,6 +19,8 @@ class WeightLoader {
  public:
   WeightLoader(Checkpoint& checkpoint, const ModelConfig& config, Ops& ops, const LoadOptions& options);
 
+  /// Takes values from (options.dummy_seed, name, index) instead of the checkpoint's; any side file may be absent.
+  Status use_dummy_weights();
   /// The rank's share of the model, or why it cannot be cut so. Before everything else.
   Status check();
 
@@ -47,13 +49,17 @@ class WeightLoader {
 
   /// An error that names tensors nobody took.
   Status finish();
+  /// Dummy weights that a Weight still reads; null for a checkpoint that the caller owns.
+  std::unique_ptr<Checkpoint> take_source();
 
  private:
   Result<const TensorEntry*> take(const std::string& name, std::initializer_list<int64_t> shape);
   Result<std::unique_ptr<Weight>> prepare(WeightSpec spec, const std::vector<const TensorEntry*>& entries);
   void report(const TensorEntry& entry);
 
-  Checkpoint& checkpoint_;
+  Checkpoint* checkpoint_;
+  std::unique_ptr<Checkpoint> dummy_;  // what checkpoint_ points at when it is not the caller's
+  bool source_needed_ = false;           // a weight reads the mapping at every step
   const ModelConfig& config_;
   Ops& ops_;
   const LoadOptions& options_;
