@@ -42,6 +42,9 @@ struct Request {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 
   std::atomic<bool> cancelled{false};    // set by the HTTP side; the engine frees the blocks within two steps
+  /// Bit i: the HTTP side has all it wants of choice i (a stop string was found). The engine may end that choice as if
+  /// it were cancelled; events of it that still come are ignored.
+  std::atomic<uint32_t> stopped_choices{0};
   std::shared_ptr<OutputChannel> output; // never null
 };
 

@@ -19,6 +19,8 @@ class StepExecutor {
   virtual void forward(const StepPlan& plan) = 0;
   /// Head, penalties, sampling or verification, slot update, drafts.
   virtual StepResult commit(const StepPlan& plan, const StepMasks& masks) = 0;
+  /// Any thread: makes a rank that waits for its peers throw DeviceError. Nothing to do at one rank.
+  virtual void abort() {}
 };
 
 }  // namespace slipstream

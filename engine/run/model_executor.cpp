@@ -1,0 +1,69 @@
+#include "engine/run/model_executor.h"
+
+namespace slipstream {
+
+ModelExecutor::ModelExecutor(RankParts parts, const DeviceShape& shape)
+    : parts_(std::move(parts)),
+      slots_(shape),
+      vocab_(parts_.model->config().vocab),
+      drawn_(static_cast<size_t>(shape.max_logit_rows())),
+      drafts_(static_cast<size_t>(shape.slots)) {
+  CHECK(parts_.kv.groups() == shape.groups, "the slots' block tables and the cache have different groups");
+  CHECK(parts_.kv.shape().block_tokens == shape.block_tokens, "the plan's and the cache's block size differ");
+}
+
+void ModelExecutor::carry_out(const SlotCommand& command) {
+  if (const auto* open = std::get_if<OpenSlot>(&command)) {
+    slots_.open(*open);
+  } else if (const auto* grant = std::get_if<GrantBlocks>(&command)) {
+    const auto& counts = parts_.kv.shape().blocks;
+    for (int32_t block : grant->blocks)
+      if (grant->group < 0 || grant->group >= parts_.kv.groups() || block < 0 ||
+          block >= counts[static_cast<size_t>(grant->group)])
+        throw DeviceError("plan: block " + std::to_string(block) + " of cache group " + std::to_string(grant->group) +
+                          " does not exist");
+    slots_.grant(*grant);
+  } else if (const auto* copy = std::get_if<CopyBlock>(&command)) {
+    parts_.kv.copy_block(*parts_.ops, copy->group, copy->source, copy->target);
+  } else if (const auto* release = std::get_if<ReleaseSlot>(&command)) {
+    slots_.release(*release);
+  }
+}
+
+void ModelExecutor::forward(const StepPlan& plan) {
+  for (const SlotCommand& command : plan.commands) carry_out(command);
+  const StepInputs& inputs = slots_.place(plan);
+  // Every rank sees the same slots, so all skip an empty step together.
+  if (inputs.rows > 0) parts_.model->forward(inputs, parts_.kv, nullptr);
+}
+
+StepResult ModelExecutor::commit(const StepPlan& plan, const StepMasks& masks) {
+  const std::span<const SampleRow> rows = slots_.sample_rows(plan, masks);
+  if (!rows.empty()) {
+    SampleBatch batch;
+    batch.logits = parts_.model->head();
+    batch.rows = static_cast<int32_t>(rows.size());
+    batch.vocab = vocab_;
+    batch.row = rows.data();
+    batch.out = drawn_.data();
+    parts_.ops->sample(batch);
+  }
+  StepResult result = slots_.settle(plan, std::span<const SampledToken>(drawn_).first(rows.size()));
+  propose();
+  return result;
+}
+
+void ModelExecutor::propose() {
+  const auto requests = slots_.draft_requests();
+  if (parts_.drafter == nullptr || requests.empty()) return;
+  drafts_.resize(requests.size());
+  for (auto& draft : drafts_) draft.clear();
+  parts_.drafter->propose(requests, &drafts_);
+  slots_.keep_drafts(drafts_);
+}
+
+void ModelExecutor::abort() {
+  if (Communicator* comm = parts_.ops->comm(); comm != nullptr) comm->abort();
+}
+
+}  // namespace slipstream
