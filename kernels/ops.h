@@ -204,8 +204,14 @@ class Ops {
   /// Allocations since warm_up; 0 in a healthy engine (CountingOps asserts it).
   virtual int64_t allocations_after_warm_up() const = 0;
 
+ protected:
+  /// Scratch of the default row_linear_add_norm: [virtual_shards, rows, w.rows()] floats. Grows through `allocate`;
+  /// backends call it in warm_up with the largest count, so that it never grows later.
+  float* partials_scratch(size_t floats);
+
  private:
   Communicator* comm_ = nullptr;
+  Buffer partials_;
 };
 
 struct CpuOptions {
