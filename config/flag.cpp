@@ -2,6 +2,8 @@
 #include "config/flag.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <map>
 
 namespace slipstream::config {
@@ -85,8 +87,11 @@ std::string nearest_flag(std::string_view name) {
   std::string found;
   for (const auto& [known, entry] : names()) {
     if (known.size() < 2) continue;
+    const int longer = std::abs(static_cast<int>(known.size()) - static_cast<int>(wanted.size()));
+    const bool begins = wanted.size() >= 4 && known.starts_with(wanted);
+    if (longer > best && !begins) continue;  // the distance is at least that
     int distance = edit_distance(wanted, known);
-    if (wanted.size() >= 4 && known.starts_with(wanted)) distance = std::min(distance, 2);
+    if (begins) distance = std::min(distance, 2);
     // A name that does something here wins over an equally near one that does not.
     const bool useful = entry.flag->treatment == Treatment::kSet || entry.flag->treatment == Treatment::kObject;
     if (distance < best || (distance == best && useful && !found.empty() &&

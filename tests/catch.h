@@ -2,6 +2,7 @@
 #pragma once
 #ifdef SLIP_CATCH3
 #include <catch2/catch_all.hpp>
+using Catch::Approx;  // where v2 puts it
 #else
 #include <catch2/catch.hpp>
 #endif
