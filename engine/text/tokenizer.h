@@ -49,6 +49,8 @@ class Tokenizer {
   virtual std::vector<int32_t> eos_ids() const = 0;
   virtual bool adds_bos() const = 0;                          // encode() of a plain prompt should be led by bos
   virtual bool adds_eos() const = 0;
+  /// SentencePiece vocabularies with a dummy prefix: the first space of a decoded text is not part of it.
+  virtual bool drops_first_space() const { return false; }
   /// Whole-string decode; invalid UTF-8 becomes U+FFFD. SentencePiece vocabularies drop the first space.
   virtual std::string decode(std::span<const int32_t> ids, bool skip_special) const = 0;
   /// "byte-level BPE, 49152 tokens, pre-tokenizer smollm".
