@@ -1,0 +1,150 @@
+// Provenance runs under concatenation and slicing, and the UTF-8 steps that Python's code point indices need. Must
+// never know values.
+#include "engine/text/template_text.h"
+
+#include <algorithm>
+
+#include "kernels/check.h"
+
+namespace slipstream::jinja {
+
+namespace {
+
+bool is_ascii(std::string_view bytes) {
+  unsigned char seen = 0;
+  for (const char c : bytes) seen |= static_cast<unsigned char>(c);
+  return seen < 0x80;
+}
+
+size_t sequence_length(unsigned char lead) { return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4; }
+
+}  // namespace
+
+Text::Text(std::string bytes, bool user) : bytes_(std::move(bytes)), user_(user), ascii_(is_ascii(bytes_)) {}
+
+bool Text::user_at(size_t offset) const {
+  if (runs_.empty()) return user_;
+  const auto run = std::upper_bound(runs_.begin(), runs_.end(), offset,
+                                    [](size_t value, const Run& candidate) { return value < candidate.end; });
+  CHECK(run != runs_.end(), "offset past the end of a text");
+  return run->user;
+}
+
+int64_t Text::length() const {
+  if (ascii_) return static_cast<int64_t>(bytes_.size());
+  int64_t count = 0;
+  for (const char c : bytes_) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  return count;
+}
+
+size_t Text::offset_of(int64_t index) const {
+  if (ascii_) return static_cast<size_t>(index);
+  size_t offset = 0;
+  while (index > 0 && offset < bytes_.size()) {
+    offset += sequence_length(static_cast<unsigned char>(bytes_[offset]));
+    --index;
+  }
+  return std::min(offset, bytes_.size());
+}
+
+Text Text::slice(size_t from, size_t to) const {
+  TextBuilder builder;
+  builder.append(*this, from, to);
+  return builder.take();
+}
+
+std::vector<Run> Text::runs() const {
+  if (!runs_.empty() || bytes_.empty()) return runs_;
+  return {{bytes_.size(), user_}};
+}
+
+void TextBuilder::append(std::string_view bytes, bool user) {
+  if (bytes.empty()) return;
+  bytes_.append(bytes);
+  if (!runs_.empty() && runs_.back().user == user)
+    runs_.back().end = bytes_.size();
+  else
+    runs_.push_back({bytes_.size(), user});
+}
+
+void TextBuilder::append(const Text& text, size_t from, size_t to) {
+  CHECK(from <= to && to <= text.size(), "a slice outside its text");
+  const std::string_view bytes = text.bytes_;
+  if (text.runs_.empty()) {
+    append(bytes.substr(from, to - from), text.user_);
+    return;
+  }
+  auto run = std::upper_bound(text.runs_.begin(), text.runs_.end(), from,
+                              [](size_t value, const Run& candidate) { return value < candidate.end; });
+  for (size_t at = from; at < to; ++run) {
+    const size_t end = std::min(run->end, to);
+    append(bytes.substr(at, end - at), run->user);
+    at = end;
+  }
+}
+
+Text TextBuilder::take() {
+  Text text;
+  text.ascii_ = is_ascii(bytes_);
+  text.bytes_ = std::move(bytes_);
+  if (runs_.size() <= 1)
+    text.user_ = !runs_.empty() && runs_.front().user;
+  else
+    text.runs_ = std::move(runs_);
+  bytes_.clear();
+  runs_.clear();
+  return text;
+}
+
+char32_t decode_utf8(std::string_view bytes, size_t offset, size_t* length) {
+  const auto at = [&](size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(bytes[offset + i])); };
+  const size_t count = std::min(sequence_length(static_cast<unsigned char>(bytes[offset])), bytes.size() - offset);
+  *length = count;
+  switch (count) {
+    case 1: return at(0);
+    case 2: return (at(0) & 0x1F) << 6 | (at(1) & 0x3F);
+    case 3: return (at(0) & 0x0F) << 12 | (at(1) & 0x3F) << 6 | (at(2) & 0x3F);
+    default: return (at(0) & 0x07) << 18 | (at(1) & 0x3F) << 12 | (at(2) & 0x3F) << 6 | (at(3) & 0x3F);
+  }
+}
+
+void append_utf8(std::string* out, char32_t code) {
+  if (code < 0x80) {
+    out->push_back(static_cast<char>(code));
+  } else if (code < 0x800) {
+    out->push_back(static_cast<char>(0xC0 | code >> 6));
+    out->push_back(static_cast<char>(0x80 | (code & 0x3F)));
+  } else if (code < 0x10000) {
+    out->push_back(static_cast<char>(0xE0 | code >> 12));
+    out->push_back(static_cast<char>(0x80 | (code >> 6 & 0x3F)));
+    out->push_back(static_cast<char>(0x80 | (code & 0x3F)));
+  } else {
+    out->push_back(static_cast<char>(0xF0 | code >> 18));
+    out->push_back(static_cast<char>(0x80 | (code >> 12 & 0x3F)));
+    out->push_back(static_cast<char>(0x80 | (code >> 6 & 0x3F)));
+    out->push_back(static_cast<char>(0x80 | (code & 0x3F)));
+  }
+}
+
+size_t find_invalid_utf8(std::string_view bytes) {
+  size_t i = 0;
+  while (i < bytes.size()) {
+    const unsigned char lead = static_cast<unsigned char>(bytes[i]);
+    if (lead < 0x80) {
+      ++i;
+      continue;
+    }
+    const size_t count = lead >= 0xC2 && lead < 0xF5 ? sequence_length(lead) : 0;
+    if (count == 0 || i + count > bytes.size()) return i;
+    for (size_t k = 1; k < count; ++k)
+      if ((static_cast<unsigned char>(bytes[i + k]) & 0xC0) != 0x80) return i;
+    size_t length = 0;
+    const char32_t code = decode_utf8(bytes, i, &length);
+    const char32_t least = count == 2 ? 0x80 : count == 3 ? 0x800 : 0x10000;
+    if (code < least || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return i;
+    i += count;
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace slipstream::jinja
