@@ -1,0 +1,22 @@
+// POST /v1/chat/completions.
+#include "server/api/call.h"
+#include "server/api/prompt_text.h"
+#include "server/api/request_schema.h"
+#include "server/api/run_generation.h"
+
+namespace slipstream::api {
+
+HttpResponse chat_completions(Call& call) {
+  auto body = parse_body(call.http.body);
+  if (!body.ok()) return refuse(call, body.error());
+  auto request = read_generation(*body, kChat, schema_context(call));
+  if (!request.ok()) return refuse(call, request.error());
+  if (auto status = check_model(*call.services, request->model); !status.ok()) return refuse(call, status.error());
+  auto prompt = tokenize_chat(*call.services, *request);
+  if (!prompt.ok()) return refuse(call, prompt.error());
+  std::vector<std::vector<int32_t>> prompts;
+  prompts.push_back(std::move(*prompt));
+  return run_generation(call, std::move(*request), kChat, std::move(prompts), {});
+}
+
+}  // namespace slipstream::api

@@ -1,0 +1,258 @@
+// See generation.h.
+#include "server/api/generation.h"
+
+#include <algorithm>
+#include <random>
+
+#include "config/limits.h"
+
+namespace slipstream::api {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Events wait here while the handler writes to a slow client; past this the engine cancels the request.
+constexpr size_t kChannelEvents = 4096;
+constexpr size_t kMaxGaps = 4096;
+
+double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
+
+ApiError context_error(int64_t prompt, int64_t output, int64_t context) {
+  std::string message = "This model's maximum context length is " + std::to_string(context) +
+                        " tokens. However, the request has " + std::to_string(prompt) + " prompt tokens";
+  message += output > 0 ? " and asks for " + std::to_string(output) + " output tokens (" +
+                              std::to_string(prompt + output) + " in all). Shorten the prompt or lower max_tokens."
+                        : ", which leaves no room for output. Shorten the prompt.";
+  ApiError error({ErrorCode::kContextLength, std::move(message), output > 0 ? "max_tokens" : ""});
+  error.prompt_tokens = prompt;
+  error.context_tokens = context;
+  return error;
+}
+
+uint64_t drawn_seed() {
+  thread_local std::mt19937_64 generator{std::random_device{}()};
+  // a 53-bit seed survives every JSON reader
+  return generator() >> 11;
+}
+
+}  // namespace
+
+std::variant<std::unique_ptr<Generation>, ApiError> Generation::submit(const Services& services,
+                                                                       const GenerationRequest& call,
+                                                                       std::vector<std::vector<int32_t>> prompts,
+                                                                       const std::string& id) {
+  const int64_t context = services.model.context_length;
+  std::unique_ptr<Generation> out(new Generation);
+  out->engine_ = services.engine;
+  out->tokenizer_ = services.tokenizer;
+  out->n_ = call.n;
+  out->include_stop_ = call.include_stop;
+  out->stop_strings_ = call.stop;
+  out->stop_token_ids_ = call.sampling.stop_ids;
+  const uint64_t configured = services.config.engine.seed;
+  out->seed_ = call.seed ? static_cast<uint64_t>(*call.seed) : configured > 0 ? configured : drawn_seed();
+  out->start_ = out->last_ = Clock::now();
+
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const auto length = static_cast<int64_t>(prompts[i].size());
+    if (length == 0)
+      return ApiError(invalid_argument("the prompt holds no token", call.prompts.empty() ? "messages" : "prompt"));
+    if (length >= context) return context_error(length, 0, context);
+    if (call.sampling.max_tokens > 0 && length + call.sampling.max_tokens > context)
+      return context_error(length, call.sampling.max_tokens, context);
+    auto request = std::make_shared<Request>();
+    request->id = prompts.size() == 1 ? id : id + "-" + std::to_string(i);
+    request->sampling = call.sampling;
+    request->sampling.seed = out->seed_;
+    if (request->sampling.max_tokens == 0) request->sampling.max_tokens = static_cast<int32_t>(context - length);
+    request->sampling.min_tokens = std::min(request->sampling.min_tokens, request->sampling.max_tokens);
+    if (!call.ignore_eos)
+      request->sampling.stop_ids.insert(request->sampling.stop_ids.end(), services.model.eos_ids.begin(),
+                                        services.model.eos_ids.end());
+    request->n = call.n;
+    request->priority = call.priority;
+    request->cache_salt = call.cache_salt;
+    request->speculate = call.speculate;
+    request->arrival = out->start_;
+    request->deadline = out->start_ + std::chrono::seconds(services.config.server.request_timeout_s);
+    request->output = std::make_shared<OutputChannel>(kChannelEvents);
+    request->prompt = std::move(prompts[i]);
+    out->usage_.prompt_tokens += length;
+    out->running_.push_back(std::move(request));
+    for (int32_t c = 0; c < call.n; ++c)
+      out->texts_.push_back(ChoiceText{Detokenizer(services.tokenizer, call.skip_special),
+                                       StopStrings(call.stop, call.include_stop), {}, 0, 0, 0, 0, false});
+  }
+  out->cached_known_.assign(out->running_.size(), false);
+  for (auto& request : out->running_) {
+    Status status = services.engine->submit(request);
+    if (!status.ok()) {
+      out->cancel();  // those submitted before
+      return ApiError(status.error());
+    }
+  }
+  out->open_ = out->texts_.size();
+  return out;
+}
+
+Generation::~Generation() {
+  if (open_ > 0) cancel();
+}
+
+void Generation::cancel() {
+  for (auto& request : running_) request->cancelled.store(true, std::memory_order_release);
+  engine_->wake();
+}
+
+bool Generation::next(std::chrono::milliseconds timeout, std::vector<ChoicePiece>* out) {
+  if (open_ == 0 || error_) return false;
+  bool any = false;
+  for (size_t i = 0; i < running_.size() && !error_; ++i) {
+    for (OutputEvent& event : running_[i]->output->drain()) {
+      any = true;
+      absorb(i, std::move(event), out);
+      if (error_) break;
+    }
+  }
+  if (!any && open_ > 0 && !error_) {
+    // wait on a request that still runs; several are polled in turn
+    const auto wait = running_.size() == 1 ? timeout : std::min(timeout, std::chrono::milliseconds(5));
+    for (size_t i = 0; i < running_.size(); ++i) {
+      bool open = false;
+      for (int32_t c = 0; c < n_; ++c) open = open || !texts_[i * n_ + c].done;
+      if (!open) continue;
+      if (auto event = running_[i]->output->pop(wait)) absorb(i, std::move(*event), out);
+      break;
+    }
+  }
+  if (!error_ && open_ > 0) {
+    for (const auto& request : running_) {
+      if (request->output->overflowed())
+        error_ = ApiError(Error{ErrorCode::kUnavailable, "the client reads too slowly", {}}, 503, "slow_reader");
+      else if (Clock::now() > request->deadline)
+        error_ = ApiError(Error{ErrorCode::kUnavailable, "the request ran longer than the server's limit of one "
+                                                         "request; shorten it or raise --request-timeout", {}},
+                          503, "deadline_exceeded");
+    }
+  }
+  if (error_) cancel();
+  times_.total_s = seconds(Clock::now() - start_);
+  return open_ > 0 && !error_;
+}
+
+void Generation::absorb(size_t request, OutputEvent event, std::vector<ChoicePiece>* out) {
+  const size_t index = request * n_ + event.choice;
+  if (event.choice < 0 || event.choice >= n_) return;
+  if (!cached_known_[request] && event.cached_tokens > 0) {
+    cached_known_[request] = true;
+    usage_.cached_tokens += event.cached_tokens;
+  }
+  ChoiceText& text = texts_[index];
+  if (text.done) return;  // the overrun behind a stop string
+  if (event.finish == FinishReason::kError) {
+    error_ = ApiError(Error{ErrorCode::kInternal, event.error.empty() ? "the engine failed" : event.error, {}});
+    return;
+  }
+  usage_.accepted_draft_tokens += event.accepted_draft_tokens;
+  usage_.rejected_draft_tokens += event.rejected_draft_tokens;
+
+  ChoicePiece piece;
+  piece.index = static_cast<int32_t>(index);
+  bool stopped = false;
+  for (size_t i = 0; i < event.tokens.size() && !stopped; ++i) {
+    TokenEntry entry;
+    entry.id = event.tokens[i];
+    if (i < event.logprobs.size()) entry.logprob = std::move(event.logprobs[i]);
+    entry.text_offset = text.raw_bytes;
+    entry.char_offset = text.raw_chars;
+    const std::string spelled = text.detokenizer.push(entry.id);
+    text.raw_bytes += static_cast<int64_t>(spelled.size());
+    for (const char c : spelled) text.raw_chars += (c & 0xc0) != 0x80;
+    ++text.completion_tokens;
+    text.waiting.push_back(std::move(entry));
+    if (spelled.empty()) continue;
+    StopStrings::Piece safe = text.stops.push(spelled);
+    piece.text += safe.text;
+    if (safe.matched >= 0) {
+      stopped = true;
+      piece.stop_string = stop_strings_[safe.matched];
+    }
+  }
+  const auto now = Clock::now();
+  if (!event.tokens.empty()) {
+    if (times_.first_token_s < 0)
+      times_.first_token_s = seconds(now - start_);
+    else if (times_.gaps_s.size() < kMaxGaps)
+      times_.gaps_s.push_back(seconds(now - last_));
+    last_ = now;
+  }
+
+  if (stopped) {
+    piece.finish = FinishReason::kStop;
+    running_[request]->stopped_choices.fetch_or(1u << event.choice, std::memory_order_acq_rel);
+  } else if (event.finish != FinishReason::kNone) {
+    piece.finish = event.finish;
+    if (event.stop_id >= 0) {
+      ++text.completion_tokens;  // drawn, though not part of the text
+      if (std::find(stop_token_ids_.begin(), stop_token_ids_.end(), event.stop_id) != stop_token_ids_.end())
+        piece.stop_token = event.stop_id;
+    }
+    // the tail may complete a stop string
+    const std::string tail = text.detokenizer.finish();
+    text.raw_bytes += static_cast<int64_t>(tail.size());
+    StopStrings::Piece safe = text.stops.push(tail);
+    piece.text += safe.text;
+    if (safe.matched >= 0) {
+      piece.finish = FinishReason::kStop;
+      piece.stop_string = stop_strings_[safe.matched];
+      stopped = true;
+    } else {
+      piece.text += text.stops.finish();
+    }
+  }
+  text.published_bytes += static_cast<int64_t>(piece.text.size());
+  if (piece.finish == FinishReason::kCancelled) {
+    error_ = ApiError(Error{ErrorCode::kUnavailable, "the request was cancelled by the server", {}}, 503, "cancelled");
+    return;
+  }
+  // behind a stop string, tokens that spell none of the published text are dropped with it
+  release_tokens(text, piece.finish != FinishReason::kNone && !(stopped && !include_stop_), &piece);
+  piece.completion_tokens = text.completion_tokens;
+  if (piece.finish != FinishReason::kNone) finish_choice(index, request);
+  if (!piece.text.empty() || !piece.tokens.empty() || piece.finish != FinishReason::kNone)
+    out->push_back(std::move(piece));
+}
+
+void Generation::release_tokens(ChoiceText& text, bool all, ChoicePiece* piece) {
+  size_t count = 0;
+  while (count < text.waiting.size() && (all || text.waiting[count].text_offset < text.published_bytes)) ++count;
+  piece->tokens.insert(piece->tokens.end(), std::make_move_iterator(text.waiting.begin()),
+                       std::make_move_iterator(text.waiting.begin() + count));
+  text.waiting.erase(text.waiting.begin(), text.waiting.begin() + count);
+}
+
+void Generation::finish_choice(size_t index, size_t request) {
+  texts_[index].done = true;
+  --open_;
+  bool open = false;
+  for (int32_t c = 0; c < n_; ++c) open = open || !texts_[request * n_ + c].done;
+  // the engine may still be drawing behind a stop string
+  if (!open && running_[request]->stopped_choices.load(std::memory_order_acquire) != 0) {
+    running_[request]->cancelled.store(true, std::memory_order_release);
+    engine_->wake();
+  }
+}
+
+int32_t Generation::longest_choice() const {
+  int32_t out = 0;
+  for (const ChoiceText& text : texts_) out = std::max(out, text.completion_tokens);
+  return out;
+}
+
+Usage Generation::usage() const {
+  Usage out = usage_;
+  for (const ChoiceText& text : texts_) out.completion_tokens += text.completion_tokens;
+  return out;
+}
+
+}  // namespace slipstream::api

@@ -1,0 +1,210 @@
+// The table itself; see parameter_table.h. Sources: the OpenAI API description 2.3.0 and the extensions that vLLM,
+// SGLang and llama.cpp agree on.
+#include "server/api/parameter_table.h"
+
+#include <nlohmann/json.hpp>
+
+#include "config/limits.h"
+
+namespace slipstream::api {
+namespace {
+
+constexpr Treatment U = Treatment::kUsed, A = Treatment::kAccepted, R = Treatment::kRefused;
+
+constexpr Parameter number(const limits::IntBound& bound, Endpoint endpoints, std::string_view note,
+                           std::string_view name = "") {
+  return {name.empty() ? std::string_view(bound.field) : name, endpoints, U, Type::kInt,
+          static_cast<double>(bound.min), static_cast<double>(bound.max), false, note, "",
+          name.empty() ? std::string_view() : std::string_view(bound.field)};
+}
+constexpr Parameter number(const limits::FloatBound& bound, std::string_view note, bool min_excluded = false,
+                           std::string_view name = "") {
+  return {name.empty() ? std::string_view(bound.field) : name, kBoth, U, Type::kFloat, bound.min, bound.max,
+          min_excluded, note, "", name.empty() ? std::string_view() : std::string_view(bound.field)};
+}
+constexpr Parameter used(std::string_view name, Endpoint endpoints, Type type, std::string_view note) {
+  return {name, endpoints, U, type, 0, 0, false, note};
+}
+constexpr Parameter accepted(std::string_view name, Endpoint endpoints, Type type, std::string_view note) {
+  return {name, endpoints, A, type, 0, 0, false, note};
+}
+constexpr Parameter refused(std::string_view name, Endpoint endpoints, std::string_view note,
+                            std::string_view neutral = "") {
+  return {name, endpoints, R, Type::kAny, 0, 0, false, note, neutral};
+}
+
+constexpr std::string_view kNoGrammar = "constrained decoding is not served yet; ask for the format in the prompt";
+constexpr std::string_view kNoTools = "tool calls are not served yet; describe the tools in the prompt";
+constexpr std::string_view kNoMedia = "only text is served";
+constexpr std::string_view kTextUse = "no effect on generated text";
+
+constexpr Parameter kTable[] = {
+    // ---- what is asked ----
+    used("messages", kChat, Type::kList, "conversation; text and text parts; developer counts as system"),
+    used("prompt", kCompletions, Type::kStringOrList, "a string, a list of strings, token ids, or lists of token ids"),
+    used("model", kBoth, Type::kString, "unknown names answer 404 model_not_found; absent: the served model"),
+    // ---- length and ending ----
+    number(limits::kMaxTokens, kBoth, "output tokens; default: the rest of the context"),
+    number(limits::kMaxTokens, kChat, "wins over max_tokens", "max_completion_tokens"),
+    number(limits::kMinTokens, kBoth, "no ending before so many output tokens; at most max_tokens"),
+    number(limits::kMinTokens, kBoth, "as min_tokens (SGLang)", "min_new_tokens"),
+    used("stop", kBoth, Type::kStringOrList, "at most 4 strings of 256 bytes; found across token boundaries"),
+    used("stop_token_ids", kBoth, Type::kList, "at most 64 ids; each below the logits width"),
+    used("ignore_eos", kBoth, Type::kBool, "the model's end tokens do not end the text"),
+    used("include_stop_str_in_output", kBoth, Type::kBool, "keep the stop string at the end of the text"),
+    used("no_stop_trim", kBoth, Type::kBool, "as include_stop_str_in_output (SGLang)"),
+    used("skip_special_tokens", kBoth, Type::kBool, "default true"),
+    // ---- sampling ----
+    number(limits::kTemperature, "0 is greedy"),
+    number(limits::kTopP, "nucleus; must be above 0", true),
+    number(limits::kTopK, kBoth, "0 and -1: off"),
+    number(limits::kMinP, "share of the best token's probability"),
+    number(limits::kPresencePenalty, "additive, once per token seen in the output"),
+    number(limits::kFrequencyPenalty, "additive, per occurrence in the output"),
+    number(limits::kRepetitionPenalty, "multiplicative, over prompt and output"),
+    number(limits::kRepetitionPenalty, "as repetition_penalty (llama.cpp)", false, "repeat_penalty"),
+    used("logit_bias", kBoth, Type::kObject, "token id to -100..100; at most 1024 entries"),
+    number(limits::kSeed, kBoth, "same seed, same text; drawn and logged when absent"),
+    number(limits::kN, kBoth, "choices"),
+    // ---- what comes back ----
+    used("logprobs", kChat, Type::kBool, "log-probabilities of the output tokens, of the raw logits"),
+    number(limits::kLogprobs, kCompletions, "so many alternatives per token; 0: the drawn token only"),
+    number(limits::kTopLogprobs, kChat, "needs logprobs"),
+    used("stream", kBoth, Type::kBool, "server-sent events"),
+    used("stream_options", kBoth, Type::kObject, "include_usage, continuous_usage_stats; needs stream"),
+    used("echo", kCompletions, Type::kBool, "the prompt's text leads the completion; not together with logprobs"),
+    used("return_token_ids", kBoth, Type::kBool, "adds token_ids to choices and prompt_token_ids"),
+    // ---- the template ----
+    used("chat_template_kwargs", kChat, Type::kObject, "variables of the model's template"),
+    used("add_generation_prompt", kChat, Type::kBool, "default true"),
+    used("continue_final_message", kChat, Type::kBool, "the last message is continued, not answered"),
+    used("reasoning_effort", kChat, Type::kString,
+         "none, minimal, low, medium, high, xhigh or max; handed to the template; none sets enable_thinking false"),
+    used("enable_thinking", kChat, Type::kBool, "handed to the template"),
+    // ---- serving ----
+    number(limits::kPriority, kBoth, "lower runs first (as in vLLM)"),
+    used("cache_salt", kBoth, Type::kString, "1..1024 bytes; requests share the prefix cache only within a salt"),
+    used("request_id", kBoth, Type::kString, "as the X-Request-Id header"),
+    used("rid", kBoth, Type::kString, "as request_id (SGLang)"),
+    used("speculate", kBoth, Type::kBool, "false: no speculation for this request; the text is the same"),
+    // ---- accepted without effect ----
+    accepted("user", kBoth, Type::kString, kTextUse),
+    accepted("safety_identifier", kBoth, Type::kString, kTextUse),
+    accepted("metadata", kBoth, Type::kObject, kTextUse),
+    accepted("store", kBoth, Type::kBool, "nothing is stored"),
+    accepted("service_tier", kBoth, Type::kString, "echoed; there is one tier"),
+    accepted("prompt_cache_key", kBoth, Type::kString, "the prefix cache needs no hint"),
+    accepted("prompt_cache_options", kBoth, Type::kObject, "the prefix cache needs no hint"),
+    accepted("prompt_cache_retention", kBoth, Type::kString, "the prefix cache needs no hint"),
+    accepted("cache_prompt", kBoth, Type::kBool, "the prefix cache is always consulted (llama.cpp)"),
+    accepted("moderation", kBoth, Type::kAny, "nothing is moderated"),
+    accepted("verbosity", kChat, Type::kString, "the model decides"),
+    accepted("prediction", kChat, Type::kObject, "speculation needs no hint; the text is the same"),
+    accepted("parallel_tool_calls", kChat, Type::kBool, "there are no tool calls yet"),
+    accepted("session_id", kBoth, Type::kString, kTextUse),
+    accepted("stream_interval", kBoth, Type::kInt, "every token is sent as soon as it is there"),
+    accepted("spaces_between_special_tokens", kBoth, Type::kBool, "no spaces are added"),
+    accepted("timings_per_token", kBoth, Type::kBool, "usage and metrics hold the timings (llama.cpp)"),
+    // ---- known and refused by name ----
+    refused("tools", kChat, kNoTools, "[]"),
+    refused("tool_choice", kChat, kNoTools, "\"none\""),
+    refused("functions", kChat, "deprecated by tools; tool calls are not served yet", "[]"),
+    refused("function_call", kChat, "deprecated by tool_choice; tool calls are not served yet", "\"none\""),
+    refused("response_format", kBoth, kNoGrammar, R"({"type":"text"})"),
+    refused("structured_outputs", kBoth, kNoGrammar),
+    refused("guided_json", kBoth, kNoGrammar),
+    refused("guided_regex", kBoth, kNoGrammar),
+    refused("guided_choice", kBoth, kNoGrammar),
+    refused("guided_grammar", kBoth, kNoGrammar),
+    refused("guided_decoding_backend", kBoth, kNoGrammar),
+    refused("guided_whitespace_pattern", kBoth, kNoGrammar),
+    refused("json_schema", kBoth, kNoGrammar),
+    refused("regex", kBoth, kNoGrammar),
+    refused("ebnf", kBoth, kNoGrammar),
+    refused("grammar", kBoth, kNoGrammar),
+    refused("modalities", kChat, kNoMedia, R"(["text"])"),
+    refused("audio", kChat, kNoMedia),
+    refused("web_search_options", kChat, "the server fetches nothing; put the text into the prompt"),
+    refused("chat_template", kChat, "a template in a request is not run; start the server with --chat-template"),
+    refused("documents", kChat, "put the documents into a message", "[]"),
+    refused("thinking_token_budget", kChat, "reasoning budgets are not served yet; use max_completion_tokens"),
+    refused("reasoning", kChat, "use reasoning_effort", "{}"),
+    refused("include_reasoning", kChat, "reasoning is not split from content yet", "true"),
+    refused("separate_reasoning", kChat, "reasoning is not split from content yet", "false"),
+    refused("stream_reasoning", kChat, "reasoning is not split from content yet", "true|false"),
+    refused("reasoning_format", kChat, "reasoning is not split from content yet", "\"none\""),
+    refused("suffix", kCompletions, "filling in the middle is not served; put both parts into the prompt", "\"\""),
+    refused("best_of", kCompletions, "use n", "1"),
+    refused("use_beam_search", kBoth, "beam search is not served; use n with a temperature", "false"),
+    refused("length_penalty", kBoth, "it belongs to beam search, which is not served", "1|1.0"),
+    refused("early_stopping", kBoth, "it belongs to beam search, which is not served", "false"),
+    refused("prompt_logprobs", kBoth, "log-probabilities of the prompt are not served yet"),
+    refused("logprob_token_ids", kBoth, "use top_logprobs"),
+    refused("n_probs", kBoth, "use logprobs and top_logprobs", "0"),
+    refused("allowed_token_ids", kBoth, "use logit_bias"),
+    refused("bad_words", kBoth, "use logit_bias with -100", "[]"),
+    refused("truncate_prompt_tokens", kBoth, "shorten the prompt; /tokenize counts it"),
+    refused("repetition_detection", kBoth, "use repetition_penalty or frequency_penalty"),
+    refused("lora_path", kBoth, "adapters are not served; merge the adapter into the weights"),
+    refused("lora_adapter", kBoth, "adapters are not served; merge the adapter into the weights"),
+    refused("lora", kBoth, "adapters are not served; merge the adapter into the weights", "[]"),
+    refused("kv_transfer_params", kBoth, "the cache is not transferred between servers"),
+    refused("vllm_xargs", kBoth, "engine arguments in a request are not taken"),
+    refused("logits_processors", kBoth, "code in a request is not run; use logit_bias", "[]"),
+    refused("typical_p", kBoth, "use top_p or min_p", "1|1.0"),
+    refused("tfs_z", kBoth, "use top_p or min_p", "1|1.0"),
+    refused("top_a", kBoth, "use min_p", "0|0.0"),
+    refused("mirostat", kBoth, "use temperature with top_p or min_p", "0"),
+    refused("dynatemp_range", kBoth, "use temperature", "0|0.0"),
+    refused("dry_multiplier", kBoth, "use frequency_penalty", "0|0.0"),
+    refused("xtc_probability", kBoth, "use temperature", "0|0.0"),
+    refused("session_params", kBoth, "send the whole conversation; the prefix cache makes it cheap"),
+    refused("input_embeds", kBoth, "embeddings are not taken as input; send text or token ids"),
+    refused("prompt_embeds", kBoth, "embeddings are not taken as input; send text or token ids"),
+    refused("custom_logit_processor", kBoth, "code in a request is not run; use logit_bias"),
+};
+
+const char* text_of(Treatment t) { return t == U ? "used" : t == A ? "accepted" : "refused"; }
+const char* text_of(Type t) {
+  constexpr const char* names[] = {"any", "bool", "int", "float", "string", "list", "object", "string or list"};
+  return names[static_cast<int>(t)];
+}
+
+}  // namespace
+
+std::span<const Parameter> parameters() { return kTable; }
+
+const Parameter* find_parameter(std::string_view name, Endpoint endpoint) {
+  for (const Parameter& p : kTable)
+    if (p.name == name && (p.endpoints & endpoint)) return &p;
+  return nullptr;
+}
+
+std::string parameter_table_json() {
+  auto rows = nlohmann::ordered_json::array();
+  for (const Parameter& p : kTable) {
+    nlohmann::ordered_json row;
+    row["name"] = p.name;
+    row["chat"] = (p.endpoints & kChat) != 0;
+    row["completions"] = (p.endpoints & kCompletions) != 0;
+    row["treatment"] = text_of(p.treatment);
+    row["type"] = text_of(p.type);
+    if (p.min != 0 || p.max != 0) {
+      if (p.type == Type::kInt) {  // 2^63 - 1 is not a double
+        row["min"] = p.name == "seed" ? limits::kSeed.min : static_cast<int64_t>(p.min);
+        row["max"] = p.name == "seed" ? limits::kSeed.max : static_cast<int64_t>(p.max);
+      } else {
+        row["min"] = p.min;
+        row["max"] = p.max;
+      }
+      row["min_excluded"] = p.min_excluded;
+    }
+    if (!p.alias_of.empty()) row["alias_of"] = p.alias_of;
+    if (!p.neutral.empty()) row["neutral"] = p.neutral;
+    row["note"] = p.note;
+    rows.push_back(std::move(row));
+  }
+  return rows.dump(1);
+}
+
+}  // namespace slipstream::api

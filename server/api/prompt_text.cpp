@@ -1,0 +1,85 @@
+// See prompt_text.h.
+#include "server/api/prompt_text.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "server/api/run_generation.h"
+
+namespace slipstream::api {
+namespace {
+
+std::string_view without_trailing_blanks(std::string_view text) {
+  const size_t last = text.find_last_not_of(" \t\r\n");
+  return last == std::string_view::npos ? std::string_view() : text.substr(0, last + 1);
+}
+
+/// For continue_final_message: cuts what the template wrote after the last message's text.
+Status cut_after(std::vector<PromptSegment>* segments, const std::string& content) {
+  const std::string_view wanted = without_trailing_blanks(content);
+  const std::string whole = joined_text(*segments);
+  const size_t at = wanted.empty() ? std::string::npos : whole.rfind(wanted);
+  if (at == std::string::npos)
+    return invalid_argument("continue_final_message: the chat template does not show the last message's text as it is",
+                            "continue_final_message");
+  size_t keep = at + wanted.size();
+  for (size_t i = 0; i < segments->size(); ++i) {
+    auto& text = (*segments)[i].text;
+    if (keep <= text.size()) {
+      text.resize(keep);
+      segments->resize(i + 1);
+      break;
+    }
+    keep -= text.size();
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::vector<PromptSegment>> render_chat(const Services& services, const GenerationRequest& request) {
+  if (!services.chat_template)
+    return unsupported("this model has no chat template; use /v1/completions, or start the server with "
+                       "--chat-template",
+                       "messages");
+  RenderInput input;
+  input.messages = request.messages;
+  input.tools = nullptr;
+  input.extra = Json::object();
+  if (!services.config.engine.default_chat_template_kwargs.empty()) {
+    Json defaults = Json::parse(services.config.engine.default_chat_template_kwargs, nullptr, false);
+    if (defaults.is_object()) input.extra = std::move(defaults);
+  }
+  for (const auto& [name, value] : request.template_extra.items()) input.extra[name] = value;
+  input.add_generation_prompt = request.add_generation_prompt;
+  input.now_unix_seconds = static_cast<int64_t>(std::time(nullptr));
+  auto segments = services.chat_template->render(input);
+  if (!segments.ok()) {
+    Error error = segments.error();
+    if (error.param.empty()) error.param = "messages";
+    return error;
+  }
+  if (request.continue_final_message) {
+    const Json& content = request.messages.back()["content"];
+    SLIP_RETURN_IF_ERROR(cut_after(&segments.value(), content.is_string() ? content.get<std::string>() : ""));
+  }
+  return segments;
+}
+
+Result<std::vector<int32_t>> tokenize_chat(const Services& services, const GenerationRequest& request) {
+  SLIP_TRY(auto segments, render_chat(services, request));
+  int64_t bytes = 0;
+  for (const PromptSegment& segment : segments) bytes += static_cast<int64_t>(segment.text.size());
+  SLIP_RETURN_IF_ERROR(check_prompt_bytes(services, bytes));
+  return services.tokenizer->encode(segments);
+}
+
+Result<std::vector<int32_t>> tokenize_text(const Services& services, const std::string& text, bool add_special) {
+  SLIP_RETURN_IF_ERROR(check_prompt_bytes(services, static_cast<int64_t>(text.size())));
+  SLIP_TRY(auto ids, services.tokenizer->encode(text, /*parse_special=*/false));
+  if (add_special && services.tokenizer->adds_bos() && services.tokenizer->bos_id() >= 0)
+    ids.insert(ids.begin(), services.tokenizer->bos_id());
+  return ids;
+}
+
+}  // namespace slipstream::api

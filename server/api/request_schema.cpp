@@ -1,0 +1,352 @@
+// See request_schema.h. First every member of the body meets the parameter table (unknown, refused, type, range); what
+// follows may rely on that.
+#include "server/api/request_schema.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "config/limits.h"
+#include "server/json_guard.h"
+
+namespace slipstream::api {
+namespace {
+
+/// The number as an exact 64-bit integer; empty when it is none. 10.0 counts as 10, as JSON has one number type.
+std::optional<int64_t> exact_integer(const Json& value) {
+  if (value.is_number_unsigned()) {
+    const auto v = value.get<uint64_t>();
+    if (v > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
+    return static_cast<int64_t>(v);
+  }
+  if (value.is_number_integer()) return value.get<int64_t>();
+  if (value.is_number_float()) {
+    const double v = value.get<double>();
+    if (std::nearbyint(v) == v && std::fabs(v) <= 9007199254740992.0) return static_cast<int64_t>(v);
+  }
+  return std::nullopt;
+}
+
+std::string bound_text(double value) {
+  if (std::fabs(value) >= 9007199254740992.0)
+    return value < 0 ? std::to_string(INT64_MIN) : std::to_string(INT64_MAX);
+  char buffer[40];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  return std::string(buffer, end);
+}
+
+std::string range_text(const Parameter& p) {
+  return std::string(p.name) + " must be " + (p.type == Type::kInt ? "an integer" : "a number") +
+         (p.min_excluded ? " above " : " from ") + bound_text(p.min) + (p.min_excluded ? " up to " : " to ") +
+         bound_text(p.max);
+}
+
+bool is_neutral(const Parameter& p, const Json& value) {
+  std::string_view rest = p.neutral;
+  if (rest.empty()) return false;
+  while (true) {
+    const size_t bar = rest.find('|');
+    if (value == Json::parse(rest.substr(0, bar))) return true;
+    if (bar == std::string_view::npos) return false;
+    rest.remove_prefix(bar + 1);
+  }
+}
+
+Status check_value(const Parameter& p, const Json& value) {
+  const std::string name(p.name);
+  if (p.treatment == Treatment::kRefused) {
+    if (is_neutral(p, value)) return Ok{};
+    return unsupported(name + " is not supported: " + std::string(p.note), name);
+  }
+  switch (p.type) {
+    case Type::kBool:
+      if (!value.is_boolean()) return invalid_argument(name + " must be true or false", name);
+      break;
+    case Type::kString:
+      if (!value.is_string()) return invalid_argument(name + " must be a string", name);
+      break;
+    case Type::kList:
+      if (!value.is_array()) return invalid_argument(name + " must be a list", name);
+      break;
+    case Type::kObject:
+      if (!value.is_object()) return invalid_argument(name + " must be an object", name);
+      break;
+    case Type::kStringOrList:
+      if (!value.is_string() && !value.is_array())
+        return invalid_argument(name + " must be a string or a list", name);
+      break;
+    case Type::kInt: {
+      const auto v = exact_integer(value);
+      if (!v) {
+        return invalid_argument(p.min == 0 && p.max == 0 ? name + " must be an integer" : range_text(p), name);
+      }
+      // a bound beyond 2^53 is the type's own, which exact_integer has checked
+      const bool bounded = (p.min != 0 || p.max != 0) && p.max < 9007199254740992.0;
+      if (bounded && (*v < static_cast<int64_t>(p.min) || *v > static_cast<int64_t>(p.max)))
+        return invalid_argument(range_text(p), name);
+      break;
+    }
+    case Type::kFloat: {
+      if (!value.is_number()) return invalid_argument(range_text(p), name);
+      const double v = value.get<double>();
+      if (!(v >= p.min && v <= p.max) || (p.min_excluded && v <= p.min))
+        return invalid_argument(range_text(p), name);
+      break;
+    }
+    case Type::kAny: break;
+  }
+  return Ok{};
+}
+
+/// Values that check_value has passed; null counts as absent.
+class Fields {
+ public:
+  explicit Fields(const Json& body) : body_(body) {}
+  const Json* find(std::string_view name) const {
+    const auto it = body_.find(std::string(name));
+    return it == body_.end() || it->is_null() ? nullptr : &*it;
+  }
+  void get(std::string_view name, bool* out) const {
+    if (const Json* v = find(name)) *out = v->get<bool>();
+  }
+  void get(std::string_view name, float* out) const {
+    if (const Json* v = find(name)) *out = static_cast<float>(v->get<double>());
+  }
+  void get(std::string_view name, int32_t* out) const {
+    if (const Json* v = find(name)) *out = checked_cast<int32_t>(*exact_integer(*v));
+  }
+  void get(std::string_view name, std::string* out) const {
+    if (const Json* v = find(name)) *out = v->get<std::string>();
+  }
+
+ private:
+  const Json& body_;
+};
+
+Status check_members(const Json& body, Endpoint endpoint, const SchemaContext& context) {
+  for (const auto& [name, value] : body.items()) {
+    const Parameter* p = find_parameter(name, endpoint);
+    if (!p) {
+      if (context.unknown_field) context.unknown_field(name);
+      continue;
+    }
+    if (value.is_null()) continue;
+    SLIP_RETURN_IF_ERROR(check_value(*p, value));
+  }
+  return Ok{};
+}
+
+Status read_stop(const Fields& fields, GenerationRequest* out, int32_t vocab) {
+  if (const Json* stop = fields.find("stop")) {
+    const Json list = stop->is_string() ? Json::array({*stop}) : *stop;
+    if (static_cast<int32_t>(list.size()) > limits::kStopStrings)
+      return invalid_argument("stop holds " + std::to_string(list.size()) + " strings; the limit is " +
+                                  std::to_string(limits::kStopStrings),
+                              "stop");
+    for (size_t i = 0; i < list.size(); ++i) {
+      const std::string param = stop->is_string() ? "stop" : "stop." + std::to_string(i);
+      if (!list[i].is_string()) return invalid_argument("a stop must be a string", param);
+      const auto& text = list[i].get_ref<const std::string&>();
+      if (text.empty()) return invalid_argument("a stop string may not be empty", param);
+      if (text.size() > static_cast<size_t>(limits::kStopStringBytes))
+        return invalid_argument("a stop string of " + std::to_string(text.size()) + " bytes; the limit is " +
+                                    std::to_string(limits::kStopStringBytes),
+                                param);
+      out->stop.push_back(text);
+    }
+  }
+  if (const Json* ids = fields.find("stop_token_ids")) {
+    if (static_cast<int32_t>(ids->size()) > limits::kStopTokenIds)
+      return invalid_argument("stop_token_ids holds " + std::to_string(ids->size()) + " ids; the limit is " +
+                                  std::to_string(limits::kStopTokenIds),
+                              "stop_token_ids");
+    SLIP_TRY(out->sampling.stop_ids, read_token_ids(*ids, "stop_token_ids", vocab));
+  }
+  return Ok{};
+}
+
+Status read_logit_bias(const Fields& fields, SamplingParams* out, int32_t vocab) {
+  const Json* bias = fields.find("logit_bias");
+  if (!bias) return Ok{};
+  if (static_cast<int32_t>(bias->size()) > limits::kLogitBiasEntries)
+    return invalid_argument("logit_bias holds " + std::to_string(bias->size()) + " entries; the limit is " +
+                                std::to_string(limits::kLogitBiasEntries),
+                            "logit_bias");
+  for (const auto& [key, value] : bias->items()) {
+    int64_t id = -1;
+    const auto [end, code] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (code != std::errc{} || end != key.data() + key.size() || id < 0 || id >= vocab)
+      return invalid_argument("a logit_bias key must be a token id below " + std::to_string(vocab), "logit_bias");
+    const std::string param = "logit_bias." + std::to_string(id);
+    if (!value.is_number()) return invalid_argument("a logit_bias value must be a number", param);
+    const double v = value.get<double>();
+    if (!(v >= limits::kLogitBias.min && v <= limits::kLogitBias.max))
+      return invalid_argument("a logit_bias value must be from -100 to 100", param);
+    out->logit_bias.push_back({static_cast<int32_t>(id), static_cast<float>(v)});
+  }
+  return Ok{};
+}
+
+Status read_stream(const Fields& fields, GenerationRequest* out) {
+  fields.get("stream", &out->stream);
+  const Json* options = fields.find("stream_options");
+  if (!options) return Ok{};
+  if (!out->stream) return invalid_argument("stream_options needs stream: true", "stream_options");
+  for (const auto& [name, target] :
+       {std::pair{"include_usage", &out->include_usage}, std::pair{"continuous_usage_stats", &out->continuous_usage},
+        std::pair{"include_obfuscation", static_cast<bool*>(nullptr)}}) {
+    const auto it = options->find(name);
+    if (it == options->end() || it->is_null()) continue;
+    if (!it->is_boolean())
+      return invalid_argument(std::string(name) + " must be true or false", std::string("stream_options.") + name);
+    if (target) *target = it->get<bool>();
+  }
+  // as in vLLM: continuous statistics are a refinement of include_usage
+  if (!out->include_usage) out->continuous_usage = false;
+  return Ok{};
+}
+
+Status read_logprobs(const Fields& fields, Endpoint endpoint, GenerationRequest* out) {
+  if (endpoint == kCompletions) {
+    fields.get("logprobs", &out->sampling.top_logprobs);
+    return Ok{};
+  }
+  bool wanted = false;
+  fields.get("logprobs", &wanted);
+  int32_t top = 0;
+  fields.get("top_logprobs", &top);
+  if (fields.find("top_logprobs") && top > 0 && !wanted)
+    return invalid_argument("top_logprobs needs logprobs: true", "top_logprobs");
+  if (wanted) out->sampling.top_logprobs = top;
+  return Ok{};
+}
+
+void read_sampling(const Fields& fields, const GenerationDefaults& defaults, SamplingParams* out) {
+  if (defaults.temperature >= 0) out->temperature = defaults.temperature;
+  if (defaults.top_p > 0) out->top_p = defaults.top_p;
+  if (defaults.top_k >= 0) out->top_k = defaults.top_k;
+  if (defaults.min_p >= 0) out->min_p = defaults.min_p;
+  if (defaults.repetition_penalty > 0) out->repetition_penalty = defaults.repetition_penalty;
+  fields.get("temperature", &out->temperature);
+  fields.get("top_p", &out->top_p);
+  fields.get("top_k", &out->top_k);
+  if (out->top_k < 0) out->top_k = 0;
+  fields.get("min_p", &out->min_p);
+  fields.get("presence_penalty", &out->presence_penalty);
+  fields.get("frequency_penalty", &out->frequency_penalty);
+  fields.get("repeat_penalty", &out->repetition_penalty);
+  fields.get("repetition_penalty", &out->repetition_penalty);
+}
+
+Status read_prompts(const Fields& fields, int32_t vocab, GenerationRequest* out) {
+  const Json* prompt = fields.find("prompt");
+  if (!prompt) return invalid_argument("prompt is missing", "prompt");
+  if (prompt->is_string()) {
+    out->prompts.emplace_back(prompt->get<std::string>());
+    return Ok{};
+  }
+  if (prompt->empty()) return invalid_argument("prompt is an empty list", "prompt");
+  if ((*prompt)[0].is_number()) {
+    SLIP_TRY(auto ids, read_token_ids(*prompt, "prompt", vocab));
+    out->prompts.emplace_back(std::move(ids));
+    return Ok{};
+  }
+  if (static_cast<int32_t>(prompt->size()) > limits::kPromptsPerRequest)
+    return invalid_argument("prompt holds " + std::to_string(prompt->size()) + " prompts; the limit is " +
+                                std::to_string(limits::kPromptsPerRequest),
+                            "prompt");
+  for (size_t i = 0; i < prompt->size(); ++i) {
+    const std::string param = "prompt." + std::to_string(i);
+    const Json& item = (*prompt)[i];
+    if (item.is_string()) {
+      out->prompts.emplace_back(item.get<std::string>());
+    } else if (item.is_array()) {
+      if (item.empty()) return invalid_argument("a prompt holds no token", param);
+      SLIP_TRY(auto ids, read_token_ids(item, param, vocab));
+      out->prompts.emplace_back(std::move(ids));
+    } else {
+      return invalid_argument("a prompt must be a string or a list of token ids", param);
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<Json> parse_body(std::string_view body) {
+  SLIP_RETURN_IF_ERROR(check_json(body));
+  Json out = Json::parse(body, nullptr, /*allow_exceptions=*/false);
+  if (out.is_discarded()) return invalid_argument("the body is not valid JSON");
+  if (!out.is_object()) return invalid_argument("the body must be a JSON object");
+  return out;
+}
+
+Result<std::vector<int32_t>> read_token_ids(const Json& list, const std::string& param, int32_t vocab) {
+  std::vector<int32_t> out;
+  out.reserve(list.size());
+  for (size_t i = 0; i < list.size(); ++i) {
+    const auto id = list[i].is_number() ? exact_integer(list[i]) : std::nullopt;
+    if (!id || *id < 0 || *id >= vocab)
+      return invalid_argument("a token id must be an integer from 0 to " + std::to_string(vocab - 1),
+                              param + "." + std::to_string(i));
+    out.push_back(static_cast<int32_t>(*id));
+  }
+  return out;
+}
+
+Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, const SchemaContext& context) {
+  SLIP_RETURN_IF_ERROR(check_members(body, endpoint, context));
+  const Fields fields(body);
+  GenerationRequest out;
+  fields.get("model", &out.model);
+  SLIP_RETURN_IF_ERROR(read_stream(fields, &out));
+  SLIP_RETURN_IF_ERROR(read_stop(fields, &out, context.vocab));
+  SLIP_RETURN_IF_ERROR(read_logit_bias(fields, &out.sampling, context.vocab));
+  SLIP_RETURN_IF_ERROR(read_logprobs(fields, endpoint, &out));
+  read_sampling(fields, context.defaults, &out.sampling);
+  fields.get("n", &out.n);
+  fields.get("max_tokens", &out.sampling.max_tokens);
+  fields.get("max_completion_tokens", &out.sampling.max_tokens);
+  fields.get("min_new_tokens", &out.sampling.min_tokens);
+  fields.get("min_tokens", &out.sampling.min_tokens);
+  if (out.sampling.max_tokens > 0 && out.sampling.min_tokens > out.sampling.max_tokens)
+    return invalid_argument("min_tokens " + std::to_string(out.sampling.min_tokens) + " is above max_tokens " +
+                                std::to_string(out.sampling.max_tokens),
+                            "min_tokens");
+  if (const Json* seed = fields.find("seed")) out.seed = exact_integer(*seed);
+  fields.get("ignore_eos", &out.ignore_eos);
+  fields.get("no_stop_trim", &out.include_stop);
+  fields.get("include_stop_str_in_output", &out.include_stop);
+  fields.get("skip_special_tokens", &out.skip_special);
+  fields.get("return_token_ids", &out.return_token_ids);
+  fields.get("priority", &out.priority);
+  fields.get("speculate", &out.speculate);
+  fields.get("service_tier", &out.service_tier);
+  fields.get("rid", &out.request_id);
+  fields.get("request_id", &out.request_id);
+  if (out.request_id.size() > static_cast<size_t>(limits::kRequestIdBytes))
+    return invalid_argument("request_id is longer than " + std::to_string(limits::kRequestIdBytes) + " bytes",
+                            "request_id");
+  if (const Json* salt = fields.find("cache_salt")) {
+    out.cache_salt = salt->get<std::string>();
+    if (out.cache_salt.empty() || out.cache_salt.size() > static_cast<size_t>(limits::kCacheSaltBytes))
+      return invalid_argument("cache_salt must have 1 to " + std::to_string(limits::kCacheSaltBytes) + " bytes",
+                              "cache_salt");
+  }
+
+  if (endpoint == kCompletions) {
+    SLIP_RETURN_IF_ERROR(read_prompts(fields, context.vocab, &out));
+    fields.get("echo", &out.echo);
+    if (out.echo && out.sampling.top_logprobs >= 0)
+      return unsupported("echo together with logprobs is not supported: log-probabilities of the prompt are not "
+                         "served yet; ask for one of them",
+                         "echo");
+    return out;
+  }
+  const Json* messages = fields.find("messages");
+  if (!messages) return invalid_argument("messages is missing", "messages");
+  SLIP_TRY(out.messages, read_messages(*messages));
+  SLIP_RETURN_IF_ERROR(read_template_fields(body, &out));
+  return out;
+}
+
+}  // namespace slipstream::api

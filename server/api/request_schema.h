@@ -1,0 +1,72 @@
+// JSON body -> typed, bounded request of the two generation endpoints. Owns every check that needs no tokenizer; bounds
+// come from config/limits.h and the vocabulary. Knows no HTTP.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/result.h"
+#include "engine/model/model_config.h"
+#include "engine/request/request.h"
+#include "server/api/parameter_table.h"
+
+namespace slipstream::api {
+
+using Json = nlohmann::ordered_json;
+
+struct SchemaContext {
+  int32_t vocab = 0;                                  // ids must be below
+  GenerationDefaults defaults;                        // used where the request is silent
+  std::function<void(std::string_view)> unknown_field;  // may be empty
+};
+
+struct GenerationRequest {
+  std::string model;                       // empty: not given
+  bool stream = false, include_usage = false, continuous_usage = false;
+  bool return_token_ids = false;
+  int32_t n = 1;
+  SamplingParams sampling;                 // max_tokens 0: not given; stop_ids: stop_token_ids only; seed: see below
+  std::optional<int64_t> seed;
+  bool ignore_eos = false;
+  std::vector<std::string> stop;
+  bool include_stop = false;
+  bool skip_special = true;
+  int32_t priority = 0;
+  std::string cache_salt;
+  std::string request_id;
+  bool speculate = true;
+  std::string service_tier;
+
+  // chat
+  Json messages;                           // normalised for the template
+  Json template_extra = Json::object();
+  bool add_generation_prompt = true;
+  bool continue_final_message = false;
+
+  // completions
+  std::vector<std::variant<std::string, std::vector<int32_t>>> prompts;
+  bool echo = false;
+};
+
+/// Guard, parse and require an object. The only place that lets a body into the JSON library.
+Result<Json> parse_body(std::string_view body);
+
+Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, const SchemaContext& context);
+
+/// messages alone, for /apply-template: roles, contents and parts as the template sees them.
+Result<Json> read_messages(const Json& messages);
+
+/// The fields that steer the template (chat_template_kwargs, reasoning_effort, …) into `out`.
+Status read_template_fields(const Json& body, GenerationRequest* out);
+
+/// A list of token ids, each in [0, vocab).
+Result<std::vector<int32_t>> read_token_ids(const Json& list, const std::string& param, int32_t vocab);
+
+}  // namespace slipstream::api

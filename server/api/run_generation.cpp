@@ -1,0 +1,220 @@
+// See run_generation.h.
+#include "server/api/run_generation.h"
+
+#include <algorithm>
+#include <ctime>
+#include <mutex>
+#include <random>
+#include <set>
+
+#include "engine/base/log.h"
+#include "server/api/answer_format.h"
+#include "server/api/generation.h"
+#include "server/build_info.h"
+#include "server/sse_stream.h"
+
+namespace slipstream::api {
+namespace {
+
+std::string random_id(const char* prefix) {
+  thread_local std::mt19937_64 generator{std::random_device{}()};
+  constexpr char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+  std::string out = prefix;
+  for (int i = 0; i < 24; ++i) out.push_back(digits[generator() % 36]);
+  return out;
+}
+
+/// Logs an unknown field's name the first time it is seen; the set is bounded, names are cut by the log's escaping.
+void note_unknown_field(Metrics& metrics, std::string_view name) {
+  metrics.unknown_fields.fetch_add(1, std::memory_order_relaxed);
+  static std::mutex mutex;
+  static std::set<std::string> seen;
+  std::lock_guard lock(mutex);
+  if (seen.size() >= 256 || name.size() > 64) return;
+  if (seen.insert(std::string(name)).second)
+    log::warn("unknown_request_field", {{"field", std::string(name)}, {"treatment", "ignored"}});
+}
+
+const char* finish_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop: return "stop";
+    case FinishReason::kLength: return "length";
+    case FinishReason::kCancelled: return "cancelled";
+    case FinishReason::kError: return "error";
+    case FinishReason::kNone: break;
+  }
+  return "";
+}
+
+/// Into the record and the metrics, once the last byte was handed to the socket.
+void record_end(CallRecord& record, Metrics& metrics, const Generation& generation, const GenerationRequest& request,
+                FinishReason finish, bool client_gone) {
+  const Usage usage = generation.usage();
+  record.prompt_tokens = usage.prompt_tokens;
+  record.completion_tokens = usage.completion_tokens;
+  record.cached_tokens = usage.cached_tokens;
+  record.first_token_s = generation.times().first_token_s;
+  record.client_gone = client_gone;
+  const bool failed = generation.failed() && !client_gone;
+  record.finish = client_gone ? "cancelled" : failed ? "error" : finish_name(finish);
+  if (failed) record.error_code = generation.error().code.empty() ? "internal_error" : generation.error().code;
+  if (client_gone) {
+    ++metrics.success_abort;
+    ++metrics.client_disconnected;
+    return;
+  }
+  if (failed) {
+    ++metrics.success_error;
+    return;
+  }
+  (finish == FinishReason::kLength ? metrics.success_length : metrics.success_stop) += generation.choices();
+  metrics.request_prompt_tokens.observe(static_cast<double>(usage.prompt_tokens));
+  metrics.request_generation_tokens.observe(static_cast<double>(usage.completion_tokens));
+  metrics.request_max_num_generation_tokens.observe(static_cast<double>(generation.longest_choice()));
+  metrics.request_params_n.observe(request.n);
+  if (request.sampling.max_tokens > 0) metrics.request_params_max_tokens.observe(request.sampling.max_tokens);
+  const CallTimes& times = generation.times();
+  metrics.e2e_latency.observe(times.total_s);
+  if (times.first_token_s >= 0) metrics.time_to_first_token.observe(times.first_token_s);
+  for (const double gap : times.gaps_s) metrics.inter_token_latency.observe(gap);
+  const int64_t longest = generation.longest_choice();
+  if (longest > 1 && times.first_token_s >= 0)
+    metrics.time_per_output_token.observe((times.total_s - times.first_token_s) / static_cast<double>(longest - 1));
+}
+
+HttpResponse whole_answer(Call& call, const std::shared_ptr<Generation>& generation, const AnswerHead& head,
+                          const GenerationRequest& request) {
+  std::vector<FinishedChoice> choices(generation->choices());
+  std::vector<ChoicePiece> pieces;
+  FinishReason finish = FinishReason::kNone;
+  bool more = true;
+  while (more && !call.peer.gone()) {
+    pieces.clear();
+    more = generation->next(std::chrono::milliseconds(100), &pieces);
+    for (ChoicePiece& piece : pieces) {
+      FinishedChoice& choice = choices[piece.index];
+      choice.text += piece.text;
+      choice.tokens.insert(choice.tokens.end(), std::make_move_iterator(piece.tokens.begin()),
+                           std::make_move_iterator(piece.tokens.end()));
+      if (piece.finish == FinishReason::kNone) continue;
+      choice.finish = finish = piece.finish;
+      choice.stop_string = std::move(piece.stop_string);
+      choice.stop_token = piece.stop_token;
+    }
+  }
+  call.peer.on_gone({});
+  const bool gone = more && call.peer.gone();
+  record_end(*call.record, call.metrics, *generation, request, finish, gone);
+  if (gone) {
+    HttpResponse nobody_reads;
+    nobody_reads.status = 499;
+    nobody_reads.close = true;
+    return nobody_reads;
+  }
+  if (generation->failed()) return refuse(call, generation->error());
+  HttpResponse response;
+  response.body = format_answer(head, choices, generation->usage(), *generation);
+  return response;
+}
+
+HttpResponse streamed_answer(Call& call, const std::shared_ptr<Generation>& generation, AnswerHead head,
+                             GenerationRequest request) {
+  HttpResponse response;
+  response.content_type = "text/event-stream; charset=utf-8";
+  response.headers.emplace_back("Cache-Control", "no-cache");
+  response.headers.emplace_back("X-Accel-Buffering", "no");  // nginx would collect the events
+  Engine* engine = call.services->engine;
+  const std::chrono::seconds keep_alive(call.services->config.server.keep_alive_comment_s);
+  response.stream = [generation, head = std::move(head), request = std::move(request), engine, keep_alive,
+                     peer = &call.peer, metrics = &call.metrics, record = call.record,
+                     request_id = call.request_id](BodySink& sink) {
+    const auto outcome = stream_generation(*generation, head, sink, *peer, [engine] { return engine->stats().steps; },
+                                           keep_alive, request_id);
+    peer->on_gone({});
+    record_end(*record, *metrics, *generation, request, outcome.finish, outcome.client_gone);
+  };
+  return response;
+}
+
+}  // namespace
+
+SchemaContext schema_context(Call& call) {
+  SchemaContext out;
+  out.vocab = call.services->model.vocab;
+  out.defaults = call.services->model.defaults;
+  out.unknown_field = [metrics = &call.metrics](std::string_view name) { note_unknown_field(*metrics, name); };
+  return out;
+}
+
+Status check_model(const Services& services, const std::string& name) {
+  const auto& names = services.model.names;
+  if (name.empty() || services.config.server.any_model_name ||
+      std::find(names.begin(), names.end(), name) != names.end())
+    return Ok{};
+  Error error = not_found("the requested model is not served here; GET /v1/models lists what is");
+  error.param = "model";
+  return error;
+}
+
+Status check_prompt_bytes(const Services& services, int64_t text_bytes) {
+  // A token spells at most longest_token_bytes bytes, so this many tokens are certain.
+  const int64_t least = text_bytes / services.longest_token_bytes;
+  if (least < services.model.context_length) return Ok{};
+  return Error{ErrorCode::kContextLength,
+               "This model's maximum context length is " + std::to_string(services.model.context_length) +
+                   " tokens. However, the request has at least " + std::to_string(least) +
+                   " prompt tokens. Shorten the prompt.",
+               ""};
+}
+
+HttpResponse refuse(Call& call, const ApiError& error) {
+  ApiError out = error;
+  if (out.error.code == ErrorCode::kNotFound && out.error.param == "model") out.code = "model_not_found";
+  if (out.error.code == ErrorCode::kContextLength && out.context_tokens < 0 && call.services) {
+    out.context_tokens = call.services->model.context_length;
+    out.prompt_tokens = out.context_tokens;  // a lower bound; the message says so
+  }
+  call.record->error_code = out.code;
+  return error_response(out, call.request_id);
+}
+
+HttpResponse run_generation(Call& call, GenerationRequest request, Endpoint endpoint,
+                            std::vector<std::vector<int32_t>> prompts, std::vector<std::string> echo) {
+  const Services& services = *call.services;
+  // A key's cached prefixes are its own: another key, guessing prompts, must not see them by timing.
+  if (!call.key_salt.empty()) request.cache_salt = call.key_salt + ":" + request.cache_salt;
+
+  AnswerHead head;
+  head.endpoint = endpoint;
+  head.id = random_id(endpoint == kChat ? "chatcmpl-" : "cmpl-");
+  head.model = request.model.empty() ? services.model.names.front() : request.model;
+  head.fingerprint = services.fingerprint;
+  head.created = static_cast<int64_t>(std::time(nullptr));
+  head.logprobs = request.sampling.top_logprobs >= 0;
+  head.top_logprobs = std::max(request.sampling.top_logprobs, 0);
+  head.return_token_ids = request.return_token_ids;
+  head.include_usage = request.include_usage;
+  head.continuous_usage = request.continuous_usage;
+  head.n = request.n;
+  head.service_tier = request.service_tier;
+  head.echo = std::move(echo);
+  head.tokenizer = services.tokenizer;
+
+  auto submitted = Generation::submit(services, request, std::move(prompts), head.id);
+  if (auto* error = std::get_if<ApiError>(&submitted)) return refuse(call, *error);
+  const std::shared_ptr<Generation> generation = std::move(std::get<std::unique_ptr<Generation>>(submitted));
+  CallRecord& record = *call.record;
+  record.generation = true;
+  record.stream = request.stream;
+  record.n = request.n;
+  record.max_tokens = request.sampling.max_tokens;
+  record.temperature = request.sampling.temperature;
+  record.top_p = request.sampling.top_p;
+  record.seed = generation->seed();
+  record.prompt_tokens = generation->usage().prompt_tokens;
+  call.peer.on_gone([generation = generation.get()] { generation->cancel(); });
+  if (request.stream) return streamed_answer(call, generation, std::move(head), std::move(request));
+  return whole_answer(call, generation, head, request);
+}
+
+}  // namespace slipstream::api

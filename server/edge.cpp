@@ -1,0 +1,360 @@
+// See edge.h.
+#include "server/edge.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <random>
+
+#include "config/limits.h"
+#include "engine/base/log.h"
+#include "server/api/response_writer.h"
+#include "server/build_info.h"
+#include "server/cors.h"
+#include "server/json_text.h"
+
+namespace slipstream {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using api::ApiError;
+
+constexpr double kStalledSeconds = 10;  // /health/progress says "stalled" after so long without a step
+
+std::string new_request_id() {
+  thread_local std::mt19937_64 generator{std::random_device{}()};
+  constexpr char digits[] = "0123456789abcdef";
+  std::string out = "req_";
+  for (int i = 0; i < 24; ++i) out.push_back(digits[generator() & 15]);
+  return out;
+}
+
+/// The client's X-Request-Id when it is short and plain, otherwise a new one.
+std::string request_id_of(const HttpRequest& request) {
+  const std::string_view given = request.header("x-request-id");
+  const bool plain = !given.empty() && given.size() <= static_cast<size_t>(limits::kRequestIdBytes) &&
+                     std::all_of(given.begin(), given.end(), [](unsigned char c) {
+                       return std::isalnum(c) || c == '-' || c == '_' || c == '.' || c == ':';
+                     });
+  return plain ? std::string(given) : new_request_id();
+}
+
+bool is_json_type(std::string_view type) {
+  const std::string_view media = type.substr(0, type.find(';'));
+  std::string lower(media);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  while (!lower.empty() && lower.back() == ' ') lower.pop_back();
+  return lower.empty() || lower == "application/json" || lower.ends_with("+json");
+}
+
+ApiError unavailable(ServerState state) {
+  switch (state) {
+    case ServerState::kLoading:
+      return {{ErrorCode::kUnavailable, "the model is being loaded; try again soon", {}}, 503, "loading"};
+    case ServerState::kDraining:
+      return {{ErrorCode::kUnavailable, "the server is shutting down", {}}, 503, "draining"};
+    default: return {{ErrorCode::kUnavailable, "the engine has failed; the server will exit", {}}, 503, "engine_dead"};
+  }
+}
+
+}  // namespace
+
+struct Edge::Route {
+  enum class Kind : uint8_t { kEndpoint, kHealth, kMetrics, kVersion, kNotServed };
+  std::string_view path;         // "/v1/models/" matches by prefix
+  std::string_view name;         // in metrics
+  bool post = false;
+  Kind kind = Kind::kEndpoint;
+  HttpResponse (*run)(api::Call&) = nullptr;
+  std::string_view alternative;  // kNotServed
+};
+
+const Edge::Route* Edge::find_route(std::string_view path) {
+  using K = Route::Kind;
+  static constexpr std::string_view kChatInstead = "use /v1/chat/completions";
+  static const Route routes[] = {
+      {"/v1/chat/completions", "chat_completions", true, K::kEndpoint, api::chat_completions, ""},
+      {"/chat/completions", "chat_completions", true, K::kEndpoint, api::chat_completions, ""},
+      {"/v1/completions", "completions", true, K::kEndpoint, api::completions, ""},
+      {"/completions", "completions", true, K::kEndpoint, api::completions, ""},
+      {"/v1/models", "models", false, K::kEndpoint, api::models, ""},
+      {"/models", "models", false, K::kEndpoint, api::models, ""},
+      {"/v1/tokenize", "tokenize", true, K::kEndpoint, api::tokenize, ""},
+      {"/tokenize", "tokenize", true, K::kEndpoint, api::tokenize, ""},
+      {"/v1/detokenize", "detokenize", true, K::kEndpoint, api::detokenize, ""},
+      {"/detokenize", "detokenize", true, K::kEndpoint, api::detokenize, ""},
+      {"/apply-template", "apply_template", true, K::kEndpoint, api::apply_template, ""},
+      {"/v1/apply-template", "apply_template", true, K::kEndpoint, api::apply_template, ""},
+      {"/v1/chat/completions/render", "apply_template", true, K::kEndpoint, api::apply_template, ""},
+      {"/v1/info", "info", false, K::kEndpoint, api::info, ""},
+      {"/health", "health", false, K::kHealth, nullptr, ""},
+      {"/health/live", "health", false, K::kHealth, nullptr, ""},
+      {"/health/ready", "health", false, K::kHealth, nullptr, ""},
+      {"/health/progress", "health", false, K::kHealth, nullptr, ""},
+      {"/metrics", "metrics", false, K::kMetrics, nullptr, ""},
+      {"/version", "version", false, K::kVersion, nullptr, ""},
+      {"/v1/responses", "not_served", true, K::kNotServed, nullptr, kChatInstead},
+      {"/v1/messages", "not_served", true, K::kNotServed, nullptr, kChatInstead},
+      {"/v1/messages/count_tokens", "not_served", true, K::kNotServed, nullptr, "use /tokenize with messages"},
+      {"/v1/embeddings", "not_served", true, K::kNotServed, nullptr, "run an embedding server beside this one"},
+      {"/embeddings", "not_served", true, K::kNotServed, nullptr, "run an embedding server beside this one"},
+      {"/v1/audio/transcriptions", "not_served", true, K::kNotServed, nullptr, "only text is served"},
+      {"/v1/audio/translations", "not_served", true, K::kNotServed, nullptr, "only text is served"},
+      {"/v1/audio/speech", "not_served", true, K::kNotServed, nullptr, "only text is served"},
+      {"/v1/images/generations", "not_served", true, K::kNotServed, nullptr, "only text is served"},
+      {"/v1/moderations", "not_served", true, K::kNotServed, nullptr, "ask a chat model through /v1/chat/completions"},
+      {"/rerank", "not_served", true, K::kNotServed, nullptr, "run a reranking server beside this one"},
+      {"/v1/rerank", "not_served", true, K::kNotServed, nullptr, "run a reranking server beside this one"},
+      {"/v2/rerank", "not_served", true, K::kNotServed, nullptr, "run a reranking server beside this one"},
+      {"/score", "not_served", true, K::kNotServed, nullptr, "run a scoring server beside this one"},
+      {"/v1/score", "not_served", true, K::kNotServed, nullptr, "run a scoring server beside this one"},
+      {"/completion", "not_served", true, K::kNotServed, nullptr, "use /v1/completions"},
+      {"/infill", "not_served", true, K::kNotServed, nullptr, "use /v1/completions with both parts in the prompt"},
+      {"/generate", "not_served", true, K::kNotServed, nullptr, "use /v1/completions"},
+      {"/v1/load_lora_adapter", "not_served", true, K::kNotServed, nullptr, "merge the adapter into the weights"},
+      {"/v1/files", "not_served", true, K::kNotServed, nullptr, "put the text into the prompt"},
+      {"/v1/batches", "not_served", true, K::kNotServed, nullptr, "send the requests at once; they are batched"},
+      {"/v1/fine_tuning/jobs", "not_served", true, K::kNotServed, nullptr, "train elsewhere and serve the result"},
+  };
+  for (const Route& r : routes)
+    if (r.path == path) return &r;
+  static const Route one_model{"/v1/models/", "models", false, K::kEndpoint, api::models, ""};
+  if ((path.starts_with("/v1/models/") && path.size() > 11) || (path.starts_with("/models/") && path.size() > 8))
+    return &one_model;
+  return nullptr;
+}
+
+Edge::Edge(ServerConfig config, Auth auth)
+    : config_(std::move(config)), auth_(std::move(auth)), started_(static_cast<int64_t>(std::time(nullptr))) {}
+
+void Edge::attach(const Services* services) { services_ = services; }
+
+ServerState Edge::state() const {
+  const ServerState own = state_;
+  const Services* services = services_;
+  if (own != ServerState::kReady || !services) return own;
+  switch (services->engine->state()) {
+    case EngineState::kDead: return ServerState::kDead;
+    case EngineState::kDraining:
+    case EngineState::kStopped: return ServerState::kDraining;
+    case EngineState::kStarting: return ServerState::kLoading;
+    case EngineState::kReady: break;
+  }
+  return ServerState::kReady;
+}
+
+void Edge::set_progress(std::string text) {
+  std::lock_guard lock(progress_mutex_);
+  progress_ = std::move(text);
+}
+
+HttpResponse Edge::filter(const HttpRequest& request) {
+  HttpResponse pass;
+  pass.status = 0;
+  const Auth::Verdict verdict = auth_.judge(request);
+  if (verdict.allowed) return pass;
+  const std::string id = request_id_of(request);
+  auto record = std::make_shared<api::CallRecord>();
+  record->error_code = "invalid_api_key";
+  HttpResponse response = api::error_response(
+      {{ErrorCode::kInvalidArgument,
+        verdict.key_given ? "the API key is not valid"
+                          : "an API key is needed: send Authorization: Bearer KEY or X-Api-Key: KEY",
+        {}},
+       401, "invalid_api_key"},
+      id);
+  return finish(request, std::move(response), id, record, "unauthorized");
+}
+
+HttpResponse Edge::handle(const HttpRequest& request, PeerWatch& peer) {
+  const std::string id = request_id_of(request);
+  auto record = std::make_shared<api::CallRecord>();
+  const Route* found = find_route(request.path);
+  HttpResponse response = route(request, peer, id, record, found);
+  return finish(request, std::move(response), id, record,
+                found ? found->name.data() : request.method == "OPTIONS" ? "preflight" : "unknown");
+}
+
+HttpResponse Edge::handle_ops(const HttpRequest& request, PeerWatch& peer) {
+  const Route* found = find_route(request.path);
+  if (found && (found->kind == Route::Kind::kHealth || found->kind == Route::Kind::kMetrics))
+    return handle(request, peer);
+  const std::string id = request_id_of(request);
+  auto record = std::make_shared<api::CallRecord>();
+  HttpResponse response = api::error_response(
+      {{ErrorCode::kNotFound, "this port serves /health and /metrics only", {}}, 404, "not_found"}, id);
+  return finish(request, std::move(response), id, record, "unknown");
+}
+
+HttpResponse Edge::route(const HttpRequest& request, PeerWatch& peer, const std::string& request_id,
+                         const std::shared_ptr<api::CallRecord>& record, const Route* found) {
+  const auto refuse = [&](const ApiError& error) {
+    record->error_code = error.code;
+    return api::error_response(error, request_id);
+  };
+  if (request.method == "OPTIONS") return preflight(request, config_.allowed_origins);
+  if (!found)
+    return refuse({{ErrorCode::kNotFound, "there is no such route; see /v1/models, /v1/chat/completions, "
+                                          "/v1/completions, /tokenize, /health, /metrics", {}},
+                   404, "not_found"});
+  const bool is_get = request.method == "GET" || request.method == "HEAD";
+  if (found->kind == Route::Kind::kNotServed)
+    return refuse({{ErrorCode::kUnsupported,
+                    std::string(found->path) + " is not served: " + std::string(found->alternative), {}},
+                   404, "unsupported_endpoint"});
+  if (found->post ? request.method != "POST" : !is_get) {
+    HttpResponse response =
+        refuse({{ErrorCode::kInvalidArgument, std::string("this route takes ") + (found->post ? "POST" : "GET"), {}},
+                405, "method_not_allowed"});
+    response.headers.emplace_back("Allow", found->post ? "POST, OPTIONS" : "GET, HEAD, OPTIONS");
+    return response;
+  }
+  switch (found->kind) {
+    case Route::Kind::kHealth: return health(request.path);
+    case Route::Kind::kMetrics: return metrics_page();
+    case Route::Kind::kVersion: {
+      HttpResponse response;
+      response.body = "{\"version\":\"" + std::string(kVersion) + "\"}";
+      return response;
+    }
+    default: break;
+  }
+  if (const ServerState now = state(); now != ServerState::kReady) return refuse(unavailable(now));
+  if (found->post && !is_json_type(request.header("content-type")))
+    return refuse({{ErrorCode::kInvalidArgument, "the body must be JSON: send Content-Type: application/json", {}},
+                   415, "unsupported_media_type"});
+
+  // The limit is below the number of workers: what is left over keeps health and refusals moving.
+  std::shared_ptr<void> slot;
+  if (found->post) {
+    if (active_.fetch_add(1) >= config_.max_streams) {
+      --active_;
+      return refuse({{ErrorCode::kResourceExhausted, "all " + std::to_string(config_.max_streams) +
+                                                         " request slots are busy; try again soon", {}},
+                     429, "too_many_requests"});
+    }
+    slot = std::shared_ptr<void>(nullptr, [this](void*) { --active_; });
+  }
+  api::Call call{request, peer, services_, metrics_, request_id, auth_.judge(request).key_salt, record};
+  HttpResponse response = found->run(call);
+  if (response.stream)
+    response.stream = [slot, inner = std::move(response.stream)](BodySink& sink) { inner(sink); };
+  return response;
+}
+
+HttpResponse Edge::finish(const HttpRequest& request, HttpResponse response, const std::string& request_id,
+                          const std::shared_ptr<api::CallRecord>& record, const char* route_name) {
+  response.headers.emplace_back("x-request-id", request_id);
+  add_cors(request, config_.allowed_origins, &response);
+  const auto start = request.arrival != Clock::time_point{} ? request.arrival : Clock::now();
+  const auto log_line = [this, method = request.method, path = request.path, remote = request.remote, request_id,
+                         record, route_name, status = response.status, start] {
+    metrics_.count_http(route_name, status);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const auto level = route_name == std::string_view("health") || route_name == std::string_view("metrics")
+                           ? log::Level::kDebug
+                           : log::Level::kInfo;
+    if (!log::enabled(level)) return;
+    const std::string short_path = path.substr(0, 256);
+    if (!record->generation) {
+      log::write(level, "access", {{"request_id", request_id}, {"remote", remote}, {"method", method},
+                                   {"path", short_path}, {"status", status}, {"seconds", seconds},
+                                   {"error", record->error_code}});
+    } else if (!config_.log_requests) {
+      log::write(level, "access", {{"request_id", request_id}, {"remote", remote}, {"method", method},
+                                   {"path", short_path}, {"status", record->client_gone ? 499 : status},
+                                   {"seconds", seconds}, {"stream", record->stream},
+                                   {"prompt_tokens", record->prompt_tokens},
+                                   {"cached_tokens", record->cached_tokens},
+                                   {"completion_tokens", record->completion_tokens},
+                                   {"first_token_seconds", record->first_token_s}, {"finish", record->finish},
+                                   {"seed", std::to_string(record->seed)}, {"error", record->error_code}});
+    } else {
+      log::write(level, "access", {{"request_id", request_id}, {"remote", remote}, {"method", method},
+                                   {"path", short_path}, {"status", record->client_gone ? 499 : status},
+                                   {"seconds", seconds}, {"stream", record->stream},
+                                   {"prompt_tokens", record->prompt_tokens},
+                                   {"cached_tokens", record->cached_tokens},
+                                   {"completion_tokens", record->completion_tokens},
+                                   {"first_token_seconds", record->first_token_s}, {"finish", record->finish},
+                                   {"seed", std::to_string(record->seed)}, {"error", record->error_code},
+                                   {"n", record->n}, {"max_tokens", record->max_tokens},
+                                   {"temperature", static_cast<double>(record->temperature)},
+                                   {"top_p", static_cast<double>(record->top_p)}});
+    }
+  };
+  if (!response.stream) {
+    log_line();
+    return response;
+  }
+  response.stream = [inner = std::move(response.stream), log_line](BodySink& sink) {
+    inner(sink);
+    log_line();
+  };
+  return response;
+}
+
+HttpResponse Edge::health(std::string_view path) const {
+  const ServerState now = state();
+  const Services* services = services_;
+  nlohmann::ordered_json out;
+  HttpResponse response;
+  const char* names[] = {"loading", "ready", "draining", "dead"};
+  out["status"] = names[static_cast<int>(now)];
+  if (path == "/health/ready" || path == "/health") {
+    // /health answers like readiness, as llama.cpp's and vLLM's do while loading; /health/live is the liveness probe
+    if (now != ServerState::kReady) response.status = 503;
+  } else if (path == "/health/progress") {
+    const EngineStats stats = services ? services->engine->stats() : EngineStats{};
+    const bool busy = stats.running + stats.waiting > 0;
+    const bool stalled = busy && stats.last_step_age_s > kStalledSeconds;
+    out["progress"] = stalled ? "stalled" : busy ? "ok" : "idle";
+    if (stalled || now == ServerState::kDead) response.status = 503;
+  } else if (now == ServerState::kDead) {
+    response.status = 503;
+  }
+  if (now == ServerState::kLoading) {
+    std::lock_guard lock(progress_mutex_);
+    out["loading"] = progress_;
+  }
+  if (services) {
+    const EngineStats stats = services->engine->stats();
+    out["running"] = stats.running;
+    out["waiting"] = stats.waiting;
+    out["last_step_age_s"] = stats.last_step_age_s;
+  }
+  out["version"] = kVersion;
+  out["uptime_s"] = static_cast<int64_t>(std::time(nullptr)) - started_;
+  response.body = api::dump(out);
+  if (response.status == 503) response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+HttpResponse Edge::metrics_page() const {
+  MetricsSnapshot snapshot;
+  std::string model;
+  if (const Services* services = services_) {
+    snapshot.loaded = true;
+    snapshot.engine = services->engine->stats();
+    const EngineLimits& bounds = services->engine->limits();
+    snapshot.block_tokens = bounds.block_tokens;
+    snapshot.max_num_seqs = bounds.max_num_seqs;
+    snapshot.max_batched_tokens = bounds.max_batched_tokens;
+    snapshot.prefix_caching = bounds.prefix_caching;
+    model = services->model.names.front();
+  }
+  snapshot.ready = state() == ServerState::kReady;
+  if (http_stats_) {
+    const HttpServerStats stats = http_stats_();
+    snapshot.connections = stats.connections;
+    snapshot.refused_busy = stats.refused_busy;
+    snapshot.timed_out = stats.timed_out;
+    snapshot.malformed = stats.malformed;
+  }
+  HttpResponse response;
+  response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  response.body = metrics_.render(config_.metrics_prefix, model, snapshot);
+  return response;
+}
+
+}  // namespace slipstream

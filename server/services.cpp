@@ -1,0 +1,24 @@
+// Derived facts of the served model; see services.h.
+#include "server/services.h"
+
+#include <algorithm>
+
+#include "server/build_info.h"
+#include "server/sha256.h"
+
+namespace slipstream {
+
+void complete(Services* services) {
+  const ModelInfo& model = services->model;
+  // what must be equal for two answers to be comparable: program, model, context
+  const std::string facts = std::string(kVersion) + "|" + (model.names.empty() ? "" : model.names.front()) + "|" +
+                            model.architecture + "|" + model.format + "|" + std::to_string(model.vocab) + "|" +
+                            model.load_report;
+  services->fingerprint = "fp_" + to_hex(sha256(facts)).substr(0, 12);
+  int64_t longest = 1;
+  for (int32_t id = 0; id < services->tokenizer->vocab_size(); ++id)
+    longest = std::max(longest, static_cast<int64_t>(services->tokenizer->token_bytes(id).size()));
+  services->longest_token_bytes = longest;
+}
+
+}  // namespace slipstream

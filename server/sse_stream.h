@@ -1,0 +1,27 @@
+// A generation as server-sent events: order of chunks, keep-alive comments, error and end. The grammar, to the letter:
+//   per choice: one first chunk (role), text chunks, one finish chunk with an empty delta;
+//   then one usage chunk when asked for; then data: [DONE]. An error is a data event with a top-level `error`, then
+//   [DONE].
+#pragma once
+
+#include <string>
+
+#include "server/api/answer_format.h"
+#include "server/api/generation.h"
+#include "server/http_message.h"
+
+namespace slipstream {
+
+struct StreamOutcome {
+  bool client_gone = false;
+  bool failed = false;
+  FinishReason finish = FinishReason::kNone;   // of the last choice that ended
+};
+
+/// Writes events until the end. `progress` is the engine's step counter: a keep-alive comment is only sent when it
+/// moved, so that a wedged server looks wedged.
+StreamOutcome stream_generation(api::Generation& generation, const api::AnswerHead& head, BodySink& sink,
+                                const PeerWatch& peer, const std::function<int64_t()>& progress,
+                                std::chrono::seconds keep_alive, const std::string& request_id);
+
+}  // namespace slipstream

@@ -1,0 +1,54 @@
+"""Fixtures of the black-box tests. SLIPSTREAM_STUB names the stub server's binary."""
+
+import os
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+from server_process import Server  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def find_binary(variable, *names):
+    if path := os.environ.get(variable):
+        return path
+    builds = [pathlib.Path(os.environ["SLIPSTREAM_BUILD"])] if "SLIPSTREAM_BUILD" in os.environ else \
+        sorted((ROOT / "build").glob("*"), key=lambda p: p.name != "release")
+    for build in builds:
+        for name in names:
+            if (build / name).is_file():
+                return str(build / name)
+    return None
+
+
+@pytest.fixture(scope="session")
+def stub_binary():
+    path = find_binary("SLIPSTREAM_STUB", "tests/http/stub_server")
+    if not path:
+        pytest.fail("stub_server is not built: ninja -C build/release stub_server")
+    return path
+
+
+@pytest.fixture(scope="session")
+def stub(stub_binary):
+    """One shared server with quick steps; tests leave it idle."""
+    with Server(stub_binary, "--stub-step-us=200") as server:
+        yield server
+
+
+@pytest.fixture
+def start_stub(stub_binary):
+    """Starts servers with chosen flags; all are gone after the test."""
+    servers = []
+
+    def start(*args, **kwargs):
+        servers.append(Server(stub_binary, *args, **kwargs))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.kill()
