@@ -24,17 +24,16 @@ Status ExtentTable::add(const StoredTensor& tensor) {
   if (!checked_add(tensor.begin, tensor.bytes, &end)) {
     return corrupt("tensor " + quote_name(tensor.name) + ": offset + size overflows");
   }
-  extents_.push_back({tensor.begin, end, hash_name(tensor.name), static_cast<uint32_t>(extents_.size())});
+  extents_.push_back({tensor.begin, end, hash_name(tensor.name)});
   return Ok{};
 }
 
 Status ExtentTable::check(bool dense, uint64_t data_bytes,
                           const std::function<Status(const TensorVisitor&)>& walk) {
-  const auto name_of = [&](uint32_t ordinal) {
+  const auto name_of = [&](const Extent& extent) {
     std::string name;
-    uint32_t at = 0;
     const Status walked = walk([&](const StoredTensor& tensor) -> Status {
-      if (at++ == ordinal) name = tensor.name;
+      if (tensor.begin == extent.begin && hash_name(tensor.name) == extent.name_hash) name = tensor.name;
       return Ok{};
     });
     return walked.ok() ? quote_name(name) : std::string("?");
@@ -44,7 +43,7 @@ Status ExtentTable::check(bool dense, uint64_t data_bytes,
             [](const Extent& a, const Extent& b) { return a.name_hash < b.name_hash; });
   for (size_t i = 1; i < extents_.size(); ++i) {
     if (extents_[i].name_hash == extents_[i - 1].name_hash) {
-      return corrupt("tensor " + name_of(extents_[i].ordinal) + " occurs twice");
+      return corrupt("tensor " + name_of(extents_[i]) + " occurs twice");
     }
   }
 
@@ -52,24 +51,24 @@ Status ExtentTable::check(bool dense, uint64_t data_bytes,
     return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
   });
   uint64_t covered = 0;
-  uint32_t last = 0;
+  const Extent* last = nullptr;
   for (const Extent& extent : extents_) {
     if (extent.end > data_bytes) {
-      return corrupt("tensor " + name_of(extent.ordinal) + " ends at byte " + std::to_string(extent.end) +
+      return corrupt("tensor " + name_of(extent) + " ends at byte " + std::to_string(extent.end) +
                      " of the data, which has " + std::to_string(data_bytes) +
                      "; the file is damaged or was not downloaded whole");
     }
     if (extent.begin < covered && extent.end > extent.begin) {
-      return corrupt("tensors " + name_of(last) + " and " + name_of(extent.ordinal) + " overlap at byte " +
+      return corrupt("tensors " + name_of(*last) + " and " + name_of(extent) + " overlap at byte " +
                      std::to_string(extent.begin) + " of the data");
     }
     if (dense && extent.begin > covered) {
       return corrupt("bytes " + std::to_string(covered) + " to " + std::to_string(extent.begin) +
-                     " of the data, before tensor " + name_of(extent.ordinal) + ", belong to no tensor");
+                     " of the data, before tensor " + name_of(extent) + ", belong to no tensor");
     }
     if (extent.end > covered) {
       covered = extent.end;
-      last = extent.ordinal;
+      last = &extent;
     }
   }
   if (dense && covered != data_bytes) {

@@ -27,18 +27,17 @@ struct StoredTensor {
 };
 using TensorVisitor = std::function<Status(const StoredTensor&)>;
 
-/// Where each tensor lies, in 32 bytes each and without its name.
+/// Where each tensor lies, in 24 bytes each and without its name.
 class ExtentTable {
  public:
   Status add(const StoredTensor& tensor);
-  /// Names unique, no overlap; with `dense`, also no byte of [0, data_bytes) without a tensor. `walk` goes through
-  /// the tensors again in the same order, to name the ones at fault.
+  /// Names unique, all inside [0, data_bytes), no overlap; with `dense`, also no byte without a tensor. `walk` goes
+  /// through the tensors again, to name the ones at fault.
   Status check(bool dense, uint64_t data_bytes, const std::function<Status(const TensorVisitor&)>& walk);
 
  private:
   struct Extent {
     uint64_t begin, end, name_hash;
-    uint32_t ordinal;
   };
   std::deque<Extent> extents_;  // grows without copying
 };

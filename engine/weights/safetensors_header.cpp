@@ -159,7 +159,10 @@ class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
     if (!checked_mul(*elements, dtype_->bits, &bits)) return fail(tensor_text() + ": its size overflows");
     tensor_.begin = offsets_[0];
     tensor_.bytes = offsets_[1] - offsets_[0];
-    if (bits % 8 != 0 || bits / 8 != tensor_.bytes) {
+    if (bits % 8 != 0) {
+      return fail(tensor_text() + ": its shape in " + std::string(dtype_->name) + " does not fill whole bytes");
+    }
+    if (bits / 8 != tensor_.bytes) {
       return fail(tensor_text() + ": its shape in " + std::string(dtype_->name) + " needs " +
                   std::to_string(bits / 8) + " bytes, but data_offsets span " + std::to_string(tensor_.bytes));
     }
