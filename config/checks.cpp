@@ -90,11 +90,7 @@ Status check_engine(Config& config) {
                                 " is above prompt-lookup-max " + std::to_string(spec.prompt_lookup_max),
                             "speculative-config.prompt-lookup-min");
   }
-  if (spec.method == "ngram" && !spec.model.empty()) {
-    return invalid_argument("speculative-config.model: ngram drafts from the text itself and has no model; leave it out",
-                            "speculative-config.model");
-  }
-  if (spec.method.empty() && (!spec.model.empty() || spec.num_speculative_tokens > 0)) {
+  if (spec.method.empty() && spec.num_speculative_tokens > 0) {
     return invalid_argument("speculative-config has no method; add \"method\": \"ngram\", or leave it out",
                             "speculative-config.method");
   }

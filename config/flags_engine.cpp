@@ -127,8 +127,9 @@ std::vector<Flag> speculative_flags() {
                                      {"draft-simple", kNoDrafter}, {"draft-mtp", kNoDrafter},
                                      {"NEXTN", kNoDrafter}},
                   .aliases = {{"speculative-algorithm"}, {"spec-type"}}});
-  rows.push_back({.name = "speculative-config.model", .field = SLIP_FIELD(engine.speculative.model), .group = group,
-                  .metavar = "MODEL", .help = "The drafter's folder or file, for methods that have one.",
+  rows.push_back({.name = "speculative-config.model", .treatment = Treatment::kRefused, .group = "Refused",
+                  .metavar = "MODEL",
+                  .help = "drafter models are not served yet; use method ngram, which drafts from the text itself",
                   .aliases = {{"speculative-draft-model-path"}, {"speculative-draft-model"}, {"model-draft"},
                               {"md"}}});
   rows.push_back({.name = "speculative-config.num-speculative-tokens",

@@ -47,6 +47,7 @@ std::vector<Row> no_effect_rows() {
       {"scheduling-policy", kValue, "requests start in order of arrival and priority"},
       {"n-gpu-layers", kValue, "the backend holds all layers", {{"gpu-layers"}, {"ngl"}}},
       {"flash-attn", kValue, "the program has one attention", {{"fa"}}},
+      {"fit", kValue, "the context and the cache are sized from free memory at start-up", {{"fit-ctx"}, {"fit-target"}}},
       {"mlock", kSwitch, "weights are mapped; the host's memory limit decides"},
       {"mmap", kSwitch, "weights are mapped where their format is used as it is", {{"no-mmap"}}},
       {"numa", kValue, "threads go where the process may run; use numactl"},
