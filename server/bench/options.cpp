@@ -10,7 +10,7 @@ Parsed parse_options(const std::vector<std::string>& args) {
   Parsed out;
   Options& o = out.options;
   CLI::App app{"Measures an OpenAI-compatible server: time to first token, per token, throughput.", "slipstream bench"};
-  app.add_option("--base-url", o.base_url, "Server, with or without /v1; http only")->capture_default_str();
+  app.add_option("url,--base-url", o.base_url, "Server, with or without /v1; http only")->capture_default_str();
   app.add_option("--api", o.api, "chat or completions")->check(CLI::IsMember({"chat", "completions"}))->capture_default_str();
   app.add_option("--model", o.model, "Model to ask for; default: the first of /v1/models");
   app.add_option("--api-key", o.api_key, "Key to send; default: OPENAI_API_KEY");

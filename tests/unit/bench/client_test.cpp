@@ -136,7 +136,7 @@ TEST_CASE("the subcommand counts what it measures") {
     }
     return chunked(stream, 7);
   });
-  CHECK(run_bench({"--base-url", server.url(), "--concurrency", "1,2", "--requests", "3", "--json"}) == 0);
+  CHECK(run_bench({server.url(), "--concurrency", "1,2", "--requests", "3", "--json"}) == 0);
   CHECK(server.answered() == 1 + 2 * (1 + 3));  // models, and for each measurement one warm-up and three requests
 }
 
