@@ -76,15 +76,16 @@ void CpuOps::multiply_pair(const PackedWeight& w, const PackedPart& part, int64_
     const bool two = layout->kind.groups == 2;
     xq = {x.q, x.scale, two ? sum16_ : x.sum, two ? scaled_sum16_ : scaled_sum_, x.cols, layout->kind.groups};
   }
-  const bool one = quantised && rows == 1 && kernels_.quant->multiply_one != nullptr;
+  const bool few = quantised && rows <= kernels_.quant->few_rows;
   std::memset(scratch.acc, 0, static_cast<size_t>(rows) * sizeof scratch.acc[0]);
   int64_t panel_first = 0, panel_end = 0;
   int64_t step = 0;
   for (int32_t shard = 0; shard < shards; ++shard) {
     const int64_t shard_end = (shard + 1) * shard_steps;
-    if (one) {
-      kernels_.quant->multiply_one(part.dtype, a, step, shard_end, xq, row0, scratch.acc[0]);
-      if (b != a) kernels_.quant->multiply_one(part.dtype, b, step, shard_end, xq, row0, scratch.acc[0] + kTileRows);
+    if (few) {
+      kernels_.quant->multiply_few(part.dtype, a, step, shard_end, xq, row0, rows, scratch.acc);
+      if (b != a)
+        kernels_.quant->multiply_few(part.dtype, b, step, shard_end, xq, row0, rows, reinterpret_cast<float (*)[kPanelRows]>(scratch.acc[0] + kTileRows));
       step = shard_end;
     }
     while (step < shard_end) {

@@ -89,9 +89,9 @@ void multiply(const QuantClass& kind, const QuantPanel& panel, int32_t begin, in
 }  // namespace
 
 const QuantKernels& quant_kernels_avx512vnni() {
-  // one activation row is bound by memory, not by arithmetic: AVX2's way without a panel serves it
+  // one or two activation rows are bound by memory, not by arithmetic: AVX2's way without a panel serves them
   static const QuantKernels table = {"avx512vnni", quant_kernels_avx2().unpack, multiply,
-                                     quant_kernels_avx2().multiply_one};
+                                     quant_kernels_avx2().multiply_few, 2};
   return table;
 }
 

@@ -39,9 +39,10 @@ struct QuantKernels {
   /// [first + begin, first + end), for activation rows [row0, row0 + rows).
   void (*multiply)(const QuantClass& kind, const QuantPanel& panel, int32_t begin, int32_t end, int64_t first,
                    const QuantRows& x, int64_t row0, int32_t rows, float (*acc)[kPanelRows]);
-  /// One activation row, no panel: acc[row] over blocks [begin, end) of one tile. Null: use the panel.
-  void (*multiply_one)(DType dtype, const uint8_t* tile, int64_t begin, int64_t end, const QuantRows& x, int64_t row,
-                       float* acc);
+  /// Few activation rows, no panel: acc[m][0..8) over blocks [begin, end) of one tile. Null: always use the panel.
+  void (*multiply_few)(DType dtype, const uint8_t* tile, int64_t begin, int64_t end, const QuantRows& x, int64_t row0,
+                       int32_t rows, float (*acc)[kPanelRows]);
+  int32_t few_rows;  // up to this many rows multiply_few is the faster way
 };
 
 const QuantKernels& quant_kernels_scalar();

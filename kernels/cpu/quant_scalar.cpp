@@ -59,7 +59,7 @@ void multiply(const QuantClass& kind, const QuantPanel& panel, int32_t begin, in
 }  // namespace
 
 const QuantKernels& quant_kernels_scalar() {
-  static constexpr QuantKernels table = {"scalar", unpack, multiply, nullptr};
+  static constexpr QuantKernels table = {"scalar", unpack, multiply, nullptr, 0};
   return table;
 }
 
