@@ -56,7 +56,7 @@ Status check_server(Config& config) {
                               "allowed-origins");
     }
   }
-  if (!is_loopback(server.host) && server.api_keys.empty()) {
+  if (!is_loopback(server.host) && server.api_keys.empty() && server.api_key_file.empty()) {
     config.warnings.push_back("anyone who reaches " + server.host + ":" + std::to_string(server.port) +
                               " can use the model: set --api-key-file, or --host 127.0.0.1");
   }

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 #include <sys/stat.h>
 
 #include "config/checks.h"
@@ -18,8 +17,6 @@
 namespace slipstream {
 namespace config {
 namespace {
-
-constexpr int64_t kKeyFileBytes = 64 << 10;
 
 /// A small text file; `what` names it in errors.
 Result<std::string> read_file(const std::string& path, const std::string& what, int64_t limit_bytes) {
@@ -38,22 +35,6 @@ Result<std::string> read_file(const std::string& path, const std::string& what, 
     return invalid_argument(what + " " + in_quotes(path) + " is over the limit of " + std::to_string(limit_bytes) + " bytes");
   }
   return text;
-}
-
-Status read_key_file(Config& config) {
-  const std::string& path = config.server.api_key_file;
-  if (path.empty()) return Ok{};
-  SLIP_TRY(const std::string text, read_file(path, "api-key-file", kKeyFileBytes));
-  std::istringstream lines(text);
-  size_t found = 0;
-  for (std::string line; std::getline(lines, line);) {
-    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0) line.pop_back();
-    if (line.empty() || line[0] == '#') continue;
-    config.server.api_keys.push_back(line);
-    ++found;
-  }
-  if (found == 0) return invalid_argument("api-key-file " + in_quotes(path) + " holds no key; put one a line", "api-key-file");
-  return Ok{};
 }
 
 void record_defaults(Config& config) {
@@ -81,7 +62,6 @@ Result<Config> load(const std::vector<std::string>& args, const Environment& env
   if (need == Need::kModel && config.engine.model.empty()) {
     return invalid_argument("no model: give a folder, a .gguf file or a hub id, as in: slipstream serve MODEL", "model");
   }
-  SLIP_RETURN_IF_ERROR(read_key_file(config));
   SLIP_RETURN_IF_ERROR(check_config(config));
   return config;
 }

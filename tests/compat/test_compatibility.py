@@ -123,10 +123,10 @@ def test_unknown_parameter_is_accepted(server):
     assert server.post("/v1/chat/completions", json={**CHAT, "no_such_parameter": {"a": 1}}).status_code == 200
 
 
-FLAG_SAMPLES = {"api-key": "k", "served-model-name": "m", "metrics-api-key": "k", "allowed-origins": "https://example.org",
+FLAG_SAMPLES = {"api-key": "k", "served-model-name": "m", "metrics-api-key": "k", "allowed-origins": "https://example.org", "api-key-file": "keys",
                 "default-chat-template-kwargs": "{}", "speculative-config": "{}", "speculative-config.method": "ngram",
                 "cpu-isa": "scalar", "quantization": "gguf", "chat-template": "template.jinja", "model": "m"}
-SPECIAL = {"config", "help", "json", "print-config", "api-key-file"}
+SPECIAL = {"config", "help", "json", "print-config"}
 
 
 def check_config(binary, *arguments):

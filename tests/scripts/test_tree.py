@@ -1,6 +1,7 @@
 """The small scripts: fetch_model, check_layers, junit_counts, and start-up failures within a second."""
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import time
@@ -116,3 +117,18 @@ def test_print_config(binary, tmp_path):
     assert result.returncode == 0 and "--port" in result.stdout
     line = next(l for l in result.stdout.splitlines() if l.startswith("port "))
     assert line.split() == ["port", "9", "--port"]
+
+
+def test_readme_names_functions_that_exist():
+    """The walk through one request names real functions: each Class::function and plain function is in the sources."""
+    text = (ROOT / "README.md").read_text().split("## One request, end to end", 1)[1]
+    names = set(re.findall(r"`(?:api::)?([A-Z]\w+::\w+|[a-z]+_[a-z_]+)`", text))
+    assert len(names) >= 15
+    sources = "\n".join(p.read_text() for folder in ("server", "engine", "kernels")
+                        for p in (ROOT / folder).rglob("*") if p.suffix in (".h", ".cpp"))
+    missing = []
+    for name in names:
+        owner, _, function = name.rpartition("::")
+        if not re.search(rf"\b{function}\(", sources) or (owner and not re.search(rf"\b(class|struct) {owner}\b", sources)):
+            missing.append(name)
+    assert not missing

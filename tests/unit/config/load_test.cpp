@@ -195,6 +195,7 @@ TEST_CASE("a public address without a key is worth a warning") {
   REQUIRE(open.warnings.size() == 1);
   CHECK(has(open.warnings[0], "--api-key-file"));
   CHECK(good({"m", "--host", "0.0.0.0", "--api-key", "k"}).warnings.empty());
+  CHECK(good({"m", "--host", "0.0.0.0", "--api-key-file", "keys"}).warnings.empty());
 }
 
 TEST_CASE("serve needs a model, check-config does not") {

@@ -83,16 +83,6 @@ TEST_CASE("a Kubernetes service called slipstream does not set the port") {
   CHECK(has(c->warnings[0], "Kubernetes"));
 }
 
-TEST_CASE("a file of keys") {
-  TemporaryFile keys("# clients\nalpha\n\nbeta  \r\n", "keys");
-  const auto c = load_args({"m", "--api-key", "gamma", "--api-key-file", keys.path()});
-  REQUIRE(c.ok());
-  CHECK(c->server.api_keys == std::vector<std::string>{"gamma", "alpha", "beta"});
-  TemporaryFile none("# nothing\n", "keys");
-  CHECK(has(error_of(load_args({"m", "--api-key-file", none.path()})), "holds no key"));
-  CHECK(has(error_of(load_args({"m", "--api-key-file", "/nonexistent/keys"})), "cannot be read: No such file"));
-}
-
 TEST_CASE("a config file that cannot be read") {
   CHECK(error_of(load_args({"--config", "/nonexistent/c.yaml"})) ==
         "config file \"/nonexistent/c.yaml\" cannot be read: No such file or directory");
