@@ -259,7 +259,7 @@ Value Evaluator::get_attribute(const Value& object, std::string_view name) {
     std::vector<Value> names;
     for (const std::string& parameter : object_as<MacroObject>(object).code->parameters)
       names.push_back(Value::literal(parameter));
-    return Value::list(std::move(names), meter_);
+    return Value::tuple(std::move(names), meter_);
   }
   if (object.is(Kind::kDict))
     if (const Value* found = object.entries().find(name)) return *found;

@@ -101,6 +101,7 @@ class Evaluator {
   bool advance(LoopObject* loop);
   bool peek(LoopObject* loop);
   Integer loop_length(LoopObject* loop);
+  Text describe_loop(const Value& loop);
   void assign(const Target& target, const Value& value, const ScopePtr& scope);
   void emit(const Text& text);
 

@@ -123,7 +123,9 @@ class Lexer {
     return skip_space(start) >= tag ? start : tag;
   }
 
+  // A tag that opens at the very end of the source and holds nothing is nothing, as in jinja2.
   void comment() {
+    if (at_ >= rest_.size()) return;
     const size_t close = rest_.find("#}", at_);
     if (close == std::string_view::npos) error("a comment is not closed: '#}' is missing");
     end_tag(close, close > at_ ? rest_[close - 1] : '\0');
@@ -152,6 +154,7 @@ class Lexer {
     begin += strip ? 3 : 2;
     if (strip) begin = skip_space(begin);
     advance(begin);
+    if (at_ >= rest_.size()) return;
     for (size_t tag = at_;; ++tag) {
       tag = rest_.find("{%", tag);
       if (tag == std::string_view::npos) error("a raw block is not closed: '{% endraw %}' is missing");

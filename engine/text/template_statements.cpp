@@ -53,7 +53,11 @@ Evaluator::Flow Evaluator::run_statement(const Statement& statement, const Scope
   try {
     switch (statement.kind) {
       case StatementKind::kText: emit(statement.text); break;
-      case StatementKind::kOutput: emit(to_str(eval(*statement.expr, scope), meter_)); break;
+      case StatementKind::kOutput: {
+        const Value value = eval(*statement.expr, scope);
+        emit(value.is(Kind::kLoop) ? describe_loop(value) : to_str(value, meter_));
+        break;
+      }
       case StatementKind::kIf: return run_if(statement, scope);
       case StatementKind::kFor: return run_for(statement, scope);
       case StatementKind::kSet: assign(statement.target, eval(*statement.expr, scope), scope); break;
@@ -131,21 +135,22 @@ Evaluator::Flow Evaluator::run_loop(const Statement& statement, Value iterable, 
   Value loop_value;
   loop_value.kind = Kind::kLoop;
   loop_value.object = loop;
+  bool completed = false;  // some pass reached the end of the body; break and continue do not
   Flow flow = Flow::kNormal;
   while (flow != Flow::kBreak && advance(loop.get())) {
     const ScopePtr inner = inner_scope(scope);
     inner->set(kSymbolLoop, loop_value);
     assign(statement.target, loop->current, inner);
     flow = run_body(statement.body, inner);
+    completed |= flow == Flow::kNormal;
   }
-  const bool empty = loop->index0 < 0;
   // A loop that outlives its block must not keep what it ran over: chains of loops would grow without bound.
   loop->cursor = Cursor(Value());
   loop->ahead.clear();
   loop->changed.reset();
   loop->current = loop->before = Value();
   loop->scope.reset();
-  return empty ? run_body(statement.else_body, inner_scope(scope)) : Flow::kNormal;
+  return completed ? Flow::kNormal : run_body(statement.else_body, inner_scope(scope));
 }
 
 Value Evaluator::render_loop(const LoopObject& loop, const Value& iterable) {
@@ -253,6 +258,12 @@ Value Evaluator::loop_attribute(const Value& value, std::string_view name) {
   if (name == "nextitem") return peek(&loop) ? loop.ahead.front() : Value::undefined("there is no next item");
   if (name == "cycle" || name == "changed") return Value::method(value, name);
   return Value();
+}
+
+Text Evaluator::describe_loop(const Value& value) {
+  auto& loop = object_as<LoopObject>(value);
+  const std::string length = integer_to_string(loop_length(&loop));
+  return Text("<LoopContext " + integer_to_string(loop.index0 + 1) + "/" + length + ">", false);
 }
 
 Value Evaluator::call_loop_method(const Value& value, const std::string& name, const Arguments& arguments) {
