@@ -24,7 +24,8 @@ struct EngineLimits {
   int32_t context_length = 0;             // prompt + output
   int32_t vocab = 0;                      // logits width, for bounds
   int32_t block_tokens = 32;
-  int32_t num_blocks = 0;                 // of cache group 0
+  int32_t num_blocks = 0;                 // of each cache group
+  int32_t cache_groups = 1;               // Model::cache_groups().size(); a block id means the same in every group
   bool prefix_caching = true;
   /// While others decode, a prefill chunk is cut so that a step stays under this; 0 switches the budget off.
   std::chrono::milliseconds step_budget{50};

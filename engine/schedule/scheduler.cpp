@@ -83,6 +83,8 @@ void Scheduler::sweep() {
   for (const auto& sequence : live_) {
     if (sequence->request->cancelled.load(std::memory_order_relaxed))
       ending.emplace_back(sequence, FinishReason::kCancelled);
+    else if ((sequence->request->stopped_choices.load(std::memory_order_relaxed) >> sequence->choice) & 1u)
+      ending.emplace_back(sequence, FinishReason::kStop);
     else if (now >= sequence->request->deadline)
       ending.emplace_back(sequence, FinishReason::kError);
   }
@@ -215,7 +217,7 @@ bool Scheduler::admit(const std::shared_ptr<Sequence>& sequence, StepPlan* plan)
   open.emitted_tokens = sequence->emitted();
   open.remaining_tokens = sequence->request->sampling.max_tokens - sequence->emitted();
   plan->commands.emplace_back(std::move(open));
-  plan->commands.emplace_back(GrantBlocks{sequence->slot, 0, column});
+  grant(*sequence, column, plan);
   return true;
 }
 
@@ -275,12 +277,16 @@ Scheduler::Room Scheduler::make_room(Sequence& sequence, int32_t tokens, StepPla
     }
     preempt(*active.back());
   }
-  GrantBlocks grant;
-  grant.slot = sequence.slot;
-  for (int32_t i = 0; i < missing; ++i) grant.blocks.push_back(pool_.allocate());
-  column.insert(column.end(), grant.blocks.begin(), grant.blocks.end());
-  plan->commands.emplace_back(std::move(grant));
+  std::vector<int32_t> fresh;
+  for (int32_t i = 0; i < missing; ++i) fresh.push_back(pool_.allocate());
+  column.insert(column.end(), fresh.begin(), fresh.end());
+  grant(sequence, fresh, plan);
   return Room::kGranted;
+}
+
+void Scheduler::grant(const Sequence& sequence, const std::vector<int32_t>& blocks, StepPlan* plan) const {
+  for (int32_t group = 0; group < limits_.cache_groups; ++group)
+    plan->commands.emplace_back(GrantBlocks{sequence.slot, group, blocks});
 }
 
 void Scheduler::preempt(Sequence& sequence) {

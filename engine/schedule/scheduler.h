@@ -95,6 +95,7 @@ class Scheduler {
   void finish_plan(StepPlan* plan, const InFlight& flight) const;
   /// Blocks for `tokens` tokens, preempting the newest others if need be.
   Room make_room(Sequence& sequence, int32_t tokens, StepPlan* plan);
+  void grant(const Sequence& sequence, const std::vector<int32_t>& blocks, StepPlan* plan) const;
   void preempt(Sequence& sequence);
   int32_t draft_width(int32_t decoding) const;
   std::vector<std::shared_ptr<Sequence>> ordered(bool (*wanted)(const Sequence&)) const;

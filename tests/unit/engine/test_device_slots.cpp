@@ -1,0 +1,180 @@
+#include "engine/run/device_slots.h"
+#include "tests/catch.h"
+
+using namespace slipstream;
+
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+DeviceShape shape() { return {2, 1, 4, 16, 3}; }
+
+OpenSlot opening(int32_t slot, uint32_t generation, Ids history, int32_t max_tokens) {
+  OpenSlot open;
+  open.slot = slot;
+  open.generation = generation;
+  open.prompt_tokens = static_cast<int32_t>(history.size());
+  open.history = std::move(history);
+  open.remaining_tokens = max_tokens;
+  open.sampling.max_tokens = max_tokens;
+  return open;
+}
+
+StepPlan plan_of(Span span) {
+  StepPlan plan;
+  plan.spans = {std::move(span)};
+  return plan;
+}
+
+Span span_of(SpanKind kind, int32_t start, int32_t rows, LogitsWanted logits, int32_t drafts_next = 0) {
+  Span span;
+  span.slot = 0;
+  span.generation = 1;
+  span.kind = kind;
+  span.start = start;
+  span.rows = rows;
+  span.logits = logits;
+  span.draft_rows_next = drafts_next;
+  return span;
+}
+
+std::vector<SampledToken> drawn(const Ids& tokens) {
+  std::vector<SampledToken> all(tokens.size());
+  for (size_t i = 0; i < tokens.size(); ++i) all[i].token = tokens[i];
+  return all;
+}
+
+/// Slot 0 prefilled with {1, 2, 3} and its first token 4 drawn.
+DeviceSlots prefilled(int32_t max_tokens, int32_t drafts_next, SamplingParams sampling = {}) {
+  DeviceSlots slots(shape());
+  OpenSlot open = opening(0, 1, {1, 2, 3}, max_tokens);
+  sampling.max_tokens = max_tokens;
+  open.sampling = sampling;
+  slots.open(open);
+  slots.grant({0, 0, {5, 6}});
+  const StepPlan plan = plan_of(span_of(SpanKind::kPrefill, 0, 3, LogitsWanted::kLast, drafts_next));
+  slots.place(plan);
+  slots.settle(plan, drawn({4}));
+  return slots;
+}
+
+}  // namespace
+
+TEST_CASE("a prefill chunk gives its rows, the last one a logit row") {
+  DeviceSlots slots(shape());
+  slots.open(opening(0, 1, {10, 11, 12, 13, 14}, 4));
+  slots.grant({0, 0, {3, 7}});
+  StepPlan plan = plan_of(span_of(SpanKind::kPrefill, 0, 3, LogitsWanted::kNone));
+  const StepInputs& first = slots.place(plan);
+  REQUIRE(first.rows == 3);
+  REQUIRE(first.logit_rows.empty());
+  REQUIRE(Ids(first.token_ids, first.token_ids + 3) == Ids{10, 11, 12});
+  REQUIRE(slots.settle(plan, {}).spans[0].emitted.empty());
+  plan = plan_of(span_of(SpanKind::kPrefill, 3, 2, LogitsWanted::kLast));
+  const StepInputs& second = slots.place(plan);
+  REQUIRE(Ids(second.token_ids, second.token_ids + 2) == Ids{13, 14});
+  REQUIRE(Ids(second.positions, second.positions + 2) == Ids{3, 4});
+  REQUIRE(second.spans[0].context == 3);
+  REQUIRE(second.spans[0].block_tables[0][1] == 7);
+  REQUIRE(Ids(second.logit_rows.begin(), second.logit_rows.end()) == Ids{1});
+  const StepResult result = slots.settle(plan, drawn({20}));
+  REQUIRE(result.spans[0].emitted == Ids{20});
+}
+
+TEST_CASE("verification keeps the agreeing drafts and their histories reach the sampler") {
+  SamplingParams sampling;
+  sampling.stop_ids = {99};
+  sampling.min_tokens = 3;
+  DeviceSlots slots = prefilled(10, 3, sampling);
+  REQUIRE(slots.draft_requests().size() == 1);
+  REQUIRE(Ids(slots.draft_requests()[0].history.begin(), slots.draft_requests()[0].history.end()) == Ids{1, 2, 3, 4});
+  const std::vector<Ids> drafts{{5, 6, 7, 8}};  // one more than asked for
+  slots.keep_drafts(drafts);
+  const StepPlan plan = plan_of(span_of(SpanKind::kVerify, 3, 4, LogitsWanted::kAll));
+  const StepInputs& inputs = slots.place(plan);
+  REQUIRE(inputs.rows == 4);
+  REQUIRE(Ids(inputs.token_ids, inputs.token_ids + 4) == Ids{4, 5, 6, 7});
+  REQUIRE(Ids(inputs.positions, inputs.positions + 4) == Ids{3, 4, 5, 6});
+  const auto rows = slots.sample_rows(plan, {});
+  REQUIRE(rows.size() == 4);
+  for (int32_t i = 0; i < 4; ++i) {
+    const SampleRow& row = rows[static_cast<size_t>(i)];
+    REQUIRE(row.position == 4 + i);
+    REQUIRE(Ids(row.prompt_tokens.begin(), row.prompt_tokens.end()) == Ids{1, 2, 3});
+    Ids output{4, 5, 6, 7};
+    output.resize(static_cast<size_t>(1 + i));
+    REQUIRE(Ids(row.output_tokens.begin(), row.output_tokens.end()) == output);
+    // Tokens 2 and 3 may not be a stop id; the fourth may.
+    REQUIRE(row.suppressed.size() == (i < 2 ? 1u : 0u));
+  }
+  const StepResult result = slots.settle(plan, drawn({5, 6, 50, 51}));
+  REQUIRE(result.spans[0].emitted == Ids{5, 6, 50});
+  REQUIRE(result.spans[0].drafted == 3);
+  REQUIRE(result.spans[0].accepted == 2);
+  REQUIRE(Ids(slots.history(0).begin(), slots.history(0).end()) == Ids{1, 2, 3, 4, 5, 6, 50});
+  // Old drafts are gone: the next verify span is a single row at the new end.
+  const StepInputs& next = slots.place(plan);
+  REQUIRE(next.rows == 1);
+  REQUIRE(next.token_ids[0] == 50);
+  REQUIRE(next.positions[0] == 6);
+}
+
+TEST_CASE("drafts the plan supplies replace the device's") {
+  DeviceSlots slots = prefilled(10, 2);
+  const std::vector<Ids> drafts{{5, 6}};
+  slots.keep_drafts(drafts);
+  Span span = span_of(SpanKind::kVerify, 3, 3, LogitsWanted::kAll);
+  span.supplied_drafts = {8, 9};
+  const StepPlan plan = plan_of(span);
+  const StepInputs& inputs = slots.place(plan);
+  REQUIRE(Ids(inputs.token_ids, inputs.token_ids + 3) == Ids{4, 8, 9});
+}
+
+TEST_CASE("a done, released or stale slot does nothing") {
+  DeviceSlots slots = prefilled(2, 0);
+  const StepPlan plan = plan_of(span_of(SpanKind::kDecode, 3, 1, LogitsWanted::kLast));
+  slots.place(plan);
+  REQUIRE(slots.settle(plan, drawn({7})).spans[0].done == DoneReason::kLength);
+  REQUIRE(slots.place(plan).rows == 0);
+  const StepResult idle = slots.settle(plan, {});
+  REQUIRE(idle.spans[0].emitted.empty());
+  REQUIRE(idle.spans[0].done == DoneReason::kNone);
+
+  DeviceSlots other = prefilled(5, 0);
+  other.release({0, 7});  // another generation's release changes nothing
+  REQUIRE(other.place(plan).rows == 1);
+  other.settle(plan, drawn({7}));
+  other.release({0, 1});
+  REQUIRE(other.place(plan).rows == 0);
+}
+
+TEST_CASE("a slot without room starves and changes nothing; drafts past the budget are cut") {
+  DeviceSlots slots = prefilled(30, 3);  // 8 tokens of room, 3 cached
+  const StepPlan decode = plan_of(span_of(SpanKind::kDecode, 3, 1, LogitsWanted::kLast, 3));
+  for (int32_t i = 0; i < 5; ++i) {
+    REQUIRE(slots.place(decode).rows == 1);
+    slots.settle(decode, drawn({40 + i}));
+  }
+  REQUIRE(slots.place(decode).rows == 0);
+  const StepResult starved = slots.settle(decode, {});
+  REQUIRE(starved.spans[0].starved);
+  slots.grant({0, 0, {9}});
+  REQUIRE(slots.place(decode).rows == 1);
+  REQUIRE(slots.settle(decode, drawn({60})).spans[0].emitted == Ids{60});
+
+  DeviceSlots nearly = prefilled(3, 3);  // two tokens left: one draft at most
+  REQUIRE(nearly.draft_requests()[0].max_tokens == 1);
+}
+
+TEST_CASE("plans that the slots cannot honour are device errors") {
+  DeviceSlots slots(shape());
+  REQUIRE_THROWS_AS(slots.open(opening(2, 1, {1}, 1)), DeviceError);
+  REQUIRE_THROWS_AS(slots.open(opening(0, 1, {}, 1)), DeviceError);
+  REQUIRE_THROWS_AS(slots.grant({0, 3, {1}}), DeviceError);
+  slots.open(opening(0, 1, {1, 2, 3, 4, 5}, 1));
+  slots.grant({0, 0, {1}});
+  REQUIRE_THROWS_AS(slots.place(plan_of(span_of(SpanKind::kPrefill, 1, 2, LogitsWanted::kNone))), DeviceError);
+  REQUIRE_THROWS_AS(slots.place(plan_of(span_of(SpanKind::kPrefill, 0, 5, LogitsWanted::kNone))), DeviceError);
+  REQUIRE_THROWS_AS(slots.place(plan_of(span_of(SpanKind::kPrefill, 0, 3, LogitsWanted::kLast))), DeviceError);
+  REQUIRE_THROWS_AS(slots.place(plan_of(span_of(SpanKind::kDecode, 0, 1, LogitsWanted::kLast))), DeviceError);
+}
