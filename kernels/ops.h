@@ -155,7 +155,7 @@ class Ops {
   virtual std::string name() const = 0;  // "reference", "cpu"
   virtual std::vector<KernelChoice> kernel_report() const = 0;
   Communicator* comm() const { return comm_; }  // null at one rank
-  void set_comm(Communicator* comm) { comm_ = comm; }
+  virtual void set_comm(Communicator* comm) { comm_ = comm; }
 
   // ---- memory and weights (load time) ----
   /// Zero-filled; pages are touched lazily. Throws DeviceError when memory is refused.
