@@ -80,7 +80,7 @@ class CompiledTemplate : public ChatTemplate {
   jinja::Text run(const RenderInput& input) const {
     const jinja::Meter meter(limits_.steps, limits_.output_bytes, limits_.depth);
     jinja::Evaluator evaluator(program_, meter, input.now_unix_seconds);
-    // As transformers names them; what the request adds comes last and may replace them.
+    // As transformers names them. The request's own variables may replace the tokens, never the conversation.
     if (!bos_.empty()) evaluator.set_variable("bos_token", Value::literal(bos_));
     if (!eos_.empty()) evaluator.set_variable("eos_token", Value::literal(eos_));
     evaluator.set_variable("documents", Value::none());

@@ -39,7 +39,9 @@ class ChatTemplate {
   static Result<std::shared_ptr<const ChatTemplate>> load(const Checkpoint& checkpoint, const Tokenizer& tokenizer);
 
   /// raise_exception and limits are kInvalidArgument with the template's own words. String values that come from
-  /// `input` are untrusted wherever they end up in the output; literals of the template are trusted.
+  /// `input` are untrusted wherever they end up in the output; literals of the template are trusted. One exception: a
+  /// message's role that is system, user, assistant, tool, developer or function is trusted, since templates spell
+  /// control tokens with it ('<|' + role + '|>').
   virtual Result<std::vector<PromptSegment>> render(const RenderInput& input) const = 0;
   virtual const std::string& source() const = 0;
 };

@@ -33,22 +33,20 @@ Value unsafe_attribute(const Value& object, std::string_view name) {
 
 }  // namespace
 
-// Counts recursion for as long as it lives.
-class Evaluator::Level {
- public:
-  explicit Level(Evaluator* evaluator) : evaluator_(*evaluator) {
-    evaluator_.meter_.spend(1);
-    if (++evaluator_.levels_ > kLevelsPerCall * evaluator_.meter_.max_depth()) {
-      --evaluator_.levels_;
-      throw Failure{Failure::What::kLimit, "the chat template recurses too deeply", 0};
-    }
-  }
-  ~Level() { --evaluator_.levels_; }
-  Level(const Level&) = delete;
+Evaluator::Level::Level(Evaluator* evaluator) : evaluator_(*evaluator) {
+  evaluator_.meter_.spend(1);
+  if (evaluator_.levels_ >= kLevelsPerCall * evaluator_.meter_.max_depth())
+    throw Failure{Failure::What::kLimit, "the chat template recurses too deeply", 0};
+  ++evaluator_.levels_;
+}
 
- private:
-  Evaluator& evaluator_;
-};
+Evaluator::CallLevel::CallLevel(Evaluator* evaluator) : evaluator_(*evaluator) {
+  if (evaluator_.calls_ >= evaluator_.meter_.max_depth())
+    throw Failure{Failure::What::kLimit,
+                  "the chat template's calls nest more than " + std::to_string(evaluator_.meter_.max_depth()) + " deep",
+                  0};
+  ++evaluator_.calls_;
+}
 
 const Value* Scope::find(int symbol) const {
   for (const Scope* scope = this; scope != nullptr; scope = scope->parent.get())
@@ -303,6 +301,7 @@ Value Evaluator::get_item(const Value& object, const Value& key) {
 
 Value Evaluator::call(const Value& callee, const Arguments& arguments) {
   const Level level(this);
+  const CallLevel call_level(this);
   switch (callee.kind) {
     case Kind::kMethod: {
       const auto& method = object_as<MethodObject>(callee);
@@ -381,27 +380,12 @@ void Evaluator::bind_macro(const MacroObject& macro, const Arguments& arguments,
 }
 
 Value Evaluator::call_macro(const MacroObject& macro, const Arguments& arguments) {
-  if (++calls_ > meter_.max_depth()) {
-    --calls_;
-    throw Failure{Failure::What::kLimit,
-                  "the chat template's macros call each other more than " + std::to_string(meter_.max_depth()) + " deep",
-                  0};
-  }
-  TextBuilder* outer = out_;
   TextBuilder inner;
-  out_ = &inner;
-  try {
-    auto scope = std::make_shared<Scope>();
-    scope->parent = macro.scope;
-    bind_macro(macro, arguments, scope);
-    run_body(macro.code->body, scope);
-  } catch (...) {
-    out_ = outer;
-    --calls_;
-    throw;
-  }
-  out_ = outer;
-  --calls_;
+  const Redirect redirect(&out_, &inner);
+  auto scope = std::make_shared<Scope>();
+  scope->parent = macro.scope;
+  bind_macro(macro, arguments, scope);
+  run_body(macro.code->body, scope);
   return Value::string(inner.take());
 }
 

@@ -2,7 +2,6 @@
 // HTTP or tokens. One rendering, one thread.
 #pragma once
 
-#include <ctime>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -66,7 +65,38 @@ class Evaluator {
 
  private:
   enum class Flow { kNormal, kBreak, kContinue };
-  class Level;
+
+  // Counts recursion for as long as it lives.
+  class Level {
+   public:
+    explicit Level(Evaluator* evaluator);
+    ~Level() { --evaluator_.levels_; }
+    Level(const Level&) = delete;
+
+   private:
+    Evaluator& evaluator_;
+  };
+  // Counts nested calls of macros, methods, functions and recursive loops.
+  class CallLevel {
+   public:
+    explicit CallLevel(Evaluator* evaluator);
+    ~CallLevel() { --evaluator_.calls_; }
+    CallLevel(const CallLevel&) = delete;
+
+   private:
+    Evaluator& evaluator_;
+  };
+  // Sends output elsewhere for as long as it lives.
+  class Redirect {
+   public:
+    Redirect(TextBuilder** out, TextBuilder* to) : out_(out), outer_(*out) { *out = to; }
+    ~Redirect() { *out_ = outer_; }
+    Redirect(const Redirect&) = delete;
+
+   private:
+    TextBuilder** out_;
+    TextBuilder* outer_;
+  };
 
   // template_evaluator.cpp: expressions
   Value eval(const Expr& expr, const ScopePtr& scope);

@@ -13,18 +13,6 @@ ScopePtr inner_scope(const ScopePtr& parent) {
   return scope;
 }
 
-// Sends output elsewhere for as long as it lives.
-class Redirect {
- public:
-  Redirect(TextBuilder** out, TextBuilder* to) : out_(out), outer_(*out) { *out = to; }
-  ~Redirect() { *out_ = outer_; }
-  Redirect(const Redirect&) = delete;
-
- private:
-  TextBuilder** out_;
-  TextBuilder* outer_;
-};
-
 }  // namespace
 
 Text Evaluator::run() {
@@ -41,6 +29,7 @@ void Evaluator::emit(const Text& text) {
 }
 
 Evaluator::Flow Evaluator::run_body(const Body& body, const ScopePtr& scope) {
+  const Level level(this);
   for (const Statement& statement : body) {
     meter_.spend(1);
     const Flow flow = run_statement(statement, scope);

@@ -61,7 +61,12 @@ TEST_CASE("output over its limit is refused") {
 
 TEST_CASE("recursion ends with the depth limit, not with the stack") {
   CHECK(mentions(render_with("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "{}"), "200 deep"));
-  CHECK(mentions(render_with("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}", "{}"), "recurses"));
+  CHECK(mentions(render_with("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}", "{}"), "200 deep"));
+  std::string tower = "{% macro m() %}";
+  for (int i = 0; i < 150; ++i) tower += "{% if true %}";
+  tower += "{{ m() }}";
+  for (int i = 0; i < 150; ++i) tower += "{% endif %}";
+  CHECK(mentions(render_with(tower + "{% endmacro %}{{ m() }}", "{}"), "recurses"));
   CHECK(mentions(render_with("{% set ns = namespace() %}{% set ns.a = [ns] %}{{ ns.a }}", "{}"), "nested"));
   CHECK(mentions(render_with("{% set n = namespace(x=[]) %}{% for i in range(9999) %}{% set n.x = [n.x] %}{% endfor %}",
                              "{}"),
