@@ -151,8 +151,9 @@ Value truncate_text(Evaluator& evaluator, const Value& input, const Arguments& a
   }
   const Text& text = input.text();
   const Text end = bound.has(2) ? bound.text(2) : Text("...", false);
-  const int64_t length = bound.integer(0, 255);
-  const int64_t leeway = bound.integer(3, 5);
+  // Bounded so that their sum is; no text is longer.
+  const int64_t length = std::min(bound.integer(0, 255), int64_t{1} << 40);
+  const int64_t leeway = std::min(bound.integer(3, 5), int64_t{1} << 40);
   if (length < end.length()) fail("expected length >= " + std::to_string(end.length()) + ", got " + std::to_string(length));
   if (leeway < 0) fail("expected leeway >= 0, got " + std::to_string(leeway));
   meter.spend_bytes(text.size());
@@ -227,6 +228,7 @@ double round_real(double value, int64_t precision) {
 
 Value round_integer(Integer value, int64_t precision) {
   if (precision >= 0) return Value::of_integer(value);
+  if (value > Integer(1) << 125 || value < -(Integer(1) << 125)) fail("an integer is too large to round");
   Integer power = 1;
   for (int64_t i = 0; i > precision; --i)
     if (__builtin_mul_overflow(power, Integer(10), &power)) return Value::of_integer(0);

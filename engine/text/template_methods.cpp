@@ -80,7 +80,8 @@ Value call_number_method(const Value& self, const std::string& name, const Argum
   if (name == "conjugate") return self.is(Kind::kBool) ? Value::of_integer(self.as_integer()) : self;
   if (name == "is_integer") return Value::boolean(std::isfinite(self.real) && self.real == std::floor(self.real));
   if (name == "bit_length" || name == "bit_count") {
-    Integer rest = self.as_integer() < 0 ? -self.as_integer() : self.as_integer();
+    auto rest = static_cast<unsigned __int128>(self.as_integer());
+    if (self.as_integer() < 0) rest = -rest;
     int64_t count = 0;
     for (; rest != 0; rest >>= 1) count += name == "bit_length" ? 1 : static_cast<int64_t>(rest & 1);
     return Value::of_integer(count);

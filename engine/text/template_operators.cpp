@@ -211,9 +211,10 @@ Value apply_slice(const Value& object, const Value* start, const Value* stop, co
       fail_type("slice indices must be integers or None or have an __index__ method");
     return value->as_integer();
   };
-  const Integer by = bound(step, 1);
-  if (by == 0) fail("slice step cannot be zero");
   const Integer size = *length_of(object);
+  // A step past the length takes one item; the bound keeps the sums below from overflowing.
+  const Integer by = std::clamp<Integer>(bound(step, 1), -size - 1, size + 1);
+  if (by == 0) fail("slice step cannot be zero");
   const auto clamp = [&](Integer index) {
     if (index < 0) index += size;
     if (index < 0) return by < 0 ? Integer(-1) : Integer(0);

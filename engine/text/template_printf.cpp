@@ -195,8 +195,10 @@ class Percent {
       ++*at;
       const Value value = take();
       if (!value.is_integral()) fail_type("* wants int");
-      meter_.check_size(static_cast<uint64_t>(value.as_integer() < 0 ? -value.as_integer() : value.as_integer()));
-      return static_cast<int64_t>(value.as_integer());
+      const Integer number = value.as_integer();
+      if (number > INT64_MAX || number < -INT64_MAX) fail("a width or precision is out of range");
+      meter_.check_size(static_cast<uint64_t>(number < 0 ? -number : number));
+      return static_cast<int64_t>(number);
     }
     return read_number(bytes, at, meter_);
   }
@@ -288,7 +290,8 @@ class Percent {
     bare.width = 0;
     bare.sign = '-';
     bare.alternate = false;
-    std::string digits = format_integer(number < 0 ? -number : number, bare);
+    std::string digits = format_integer(number, bare);
+    if (number < 0) digits.erase(0, 1);
     if (layout.precision > static_cast<int64_t>(digits.size()))
       digits.insert(0, static_cast<size_t>(layout.precision) - digits.size(), '0');
     const std::string prefix = layout.alternate && layout.type != 'd' ? std::string("0") + layout.type : "";

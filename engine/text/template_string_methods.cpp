@@ -216,7 +216,7 @@ Value join(const Call& call) {
 
 Value justify(const Call& call) {
   const Bound bound(call.name, call.arguments, {"width", "fillchar"}, 1);
-  const int64_t width = bound.integer(0, 0);
+  const int64_t width = std::max<int64_t>(0, bound.integer(0, 0));
   const Text fill = bound.has(1) ? bound.text(1) : Text(" ", false);
   if (fill.length() != 1) fail_type("The fill character must be exactly one character long");
   const int64_t missing = std::max<int64_t>(0, width - call.text().length());
@@ -235,7 +235,7 @@ Value justify(const Call& call) {
 
 Value zfill(const Call& call) {
   const Bound bound(call.name, call.arguments, {"width"}, 1);
-  const int64_t missing = std::max<int64_t>(0, bound.integer(0, 0) - call.text().length());
+  const int64_t missing = std::max<int64_t>(0, std::max<int64_t>(0, bound.integer(0, 0)) - call.text().length());
   call.meter().check_size(static_cast<uint64_t>(missing));
   const bool sign = !call.text().empty() && (view(call.text())[0] == '+' || view(call.text())[0] == '-');
   TextBuilder builder;
@@ -394,6 +394,7 @@ Text strip_text(const Text& text, const Text* characters, bool left, bool right)
 Text replace_text(const Text& text, const Text& old, const Text& fresh, int64_t count, Meter& meter) {
   const std::string_view bytes = text.bytes();
   meter.spend_bytes(bytes.size());
+  if (count < 0) count = -1;  // all of them
   TextBuilder builder;
   size_t from = 0;
   const auto put = [&] {

@@ -302,6 +302,7 @@ bool contains(const Value& haystack, const Value& needle, Meter& meter) {
     case Kind::kRange:
       if (needle.is_integral()) {
         const auto& range = object_as<RangeObject>(haystack);
+        if (needle.as_integer() > INT64_MAX || needle.as_integer() < INT64_MIN) return false;
         const Integer offset = needle.as_integer() - range.start;
         return offset % range.step == 0 && offset / range.step >= 0 && offset / range.step < range.size();
       }
