@@ -18,6 +18,7 @@ Result<std::unique_ptr<Checkpoint>> MappedCheckpoint::build(ModelFolder folder, 
     }
   }
   for (const auto& file : contents.files) SLIP_RETURN_IF_ERROR(file->check_size());
+  for (const auto& file : contents.files) file->prefetch();
   return std::unique_ptr<Checkpoint>(new MappedCheckpoint(std::move(folder), std::move(contents)));
 }
 

@@ -36,6 +36,12 @@ MappedFile::~MappedFile() {
   ::close(descriptor_);
 }
 
+void MappedFile::prefetch() const {
+  // Beyond this the call itself waits for the disk, and may push out pages that are needed sooner.
+  constexpr size_t kLargest = size_t{1} << 30;
+  if (size_ > 0 && size_ <= kLargest) ::madvise(const_cast<std::byte*>(data_), size_, MADV_WILLNEED);
+}
+
 void MappedFile::drop_pages(const std::byte* first, uint64_t count) const {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = (reinterpret_cast<uintptr_t>(first) + page - 1) / page * page;
