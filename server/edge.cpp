@@ -60,7 +60,7 @@ ApiError unavailable(ServerState state) {
 }  // namespace
 
 struct Edge::Route {
-  enum class Kind : uint8_t { kEndpoint, kHealth, kMetrics, kVersion, kNotServed };
+  enum class Kind : uint8_t { kEndpoint, kHealth, kMetrics, kBuild, kNotServed };
   std::string_view path;         // "/v1/models/" matches by prefix
   std::string_view name;         // in metrics
   bool post = false;
@@ -92,7 +92,7 @@ const Edge::Route* Edge::find_route(std::string_view path) {
       {"/health/ready", "health", false, K::kHealth, nullptr, ""},
       {"/health/progress", "health", false, K::kHealth, nullptr, ""},
       {"/metrics", "metrics", false, K::kMetrics, nullptr, ""},
-      {"/version", "version", false, K::kVersion, nullptr, ""},
+      {"/version", "version", false, K::kBuild, nullptr, ""},
       {"/v1/responses", "not_served", true, K::kNotServed, nullptr, kChatInstead},
       {"/v1/messages", "not_served", true, K::kNotServed, nullptr, kChatInstead},
       {"/v1/messages/count_tokens", "not_served", true, K::kNotServed, nullptr, "use /tokenize with messages"},
@@ -212,7 +212,7 @@ HttpResponse Edge::route(const HttpRequest& request, PeerWatch& peer, const std:
   switch (found->kind) {
     case Route::Kind::kHealth: return health(request.path);
     case Route::Kind::kMetrics: return metrics_page();
-    case Route::Kind::kVersion: {
+    case Route::Kind::kBuild: {
       HttpResponse response;
       response.body = "{\"version\":\"" + std::string(kVersion) + "\"}";
       return response;

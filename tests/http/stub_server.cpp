@@ -6,6 +6,7 @@
 
 #include "config/load.h"
 #include "engine/base/log.h"
+#include "server/api/parameter_table.h"
 #include "tests/http/stub_model.h"
 
 using namespace slipstream;
@@ -31,7 +32,10 @@ int main(int argc, char** argv) {
       options.device_error = value;
     else if (name == "--stub-load-ms")
       options.load_delay = std::chrono::milliseconds(value);
-    else if (name == "--stub-no-template")
+    else if (name == "--stub-parameters") {
+      std::printf("%s\n", api::parameter_table_json().c_str());
+      return 0;
+    } else if (name == "--stub-no-template")
       options.chat_template = false;
     else
       args.push_back(arg);

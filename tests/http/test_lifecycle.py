@@ -1,0 +1,128 @@
+"""Binding, loading, readiness, drain, second signal, exit codes."""
+
+import signal
+import socket
+import subprocess
+import time
+
+from server_process import Connection, Server, build, chat, free_port
+
+CHAT = "/v1/chat/completions"
+
+
+def test_port_in_use(stub_binary):
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        start = time.monotonic()
+        run = subprocess.run([stub_binary, f"--port={port}", f"--ops-port={free_port()}", "--stub-load-ms=5000"],
+                             capture_output=True, text=True, timeout=10)
+        assert run.returncode == 3 and time.monotonic() - start < 1
+        assert str(port) in run.stderr and "cannot listen" in run.stderr
+
+
+def test_bad_config_exits_2(stub_binary):
+    start = time.monotonic()
+    run = subprocess.run([stub_binary, "--no-such-flag=1"], capture_output=True, text=True, timeout=10)
+    assert run.returncode == 2 and time.monotonic() - start < 1 and "no-such-flag" in run.stderr
+    run = subprocess.run([stub_binary, "--api-key-file=/does/not/exist", f"--port={free_port()}", f"--ops-port={free_port()}"],
+                         capture_output=True, text=True, timeout=10)
+    assert run.returncode == 2 and "api-key-file" in run.stderr
+
+
+def test_health_while_loading(stub_binary):
+    with Server(stub_binary, "--stub-load-ms=1500", wait_ready=False) as server:
+        deadline = time.monotonic() + 5
+        while True:
+            try:
+                ready = server.get("/health/ready")
+                break
+            except OSError:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+        assert ready.status == 503 and ready.json["status"] == "loading"
+        assert server.get("/health/live").status == 200
+        assert server.get("/health").status == 503
+        assert server.request("GET", "/health/ready", port=server.ops_port).status == 503
+        a = server.post(CHAT, chat())
+        assert a.status == 503 and a.error["code"] == "loading" and int(a.headers["retry-after"]) >= 1
+        assert "ready" in server.get("/metrics").text
+        server.wait_ready()
+        assert server.post(CHAT, chat()).status == 200
+        assert server.get("/health").json["status"] == "ready"
+
+
+def test_sigterm_while_loading(stub_binary):
+    with Server(stub_binary, "--stub-load-ms=20000", wait_ready=False) as server:
+        time.sleep(0.3)
+        server.terminate()
+        assert server.exit_code(2) == 0
+
+
+def test_drain_lets_streams_finish(start_stub):
+    server = start_stub("--stub-step-us=3000")
+    streams = []
+    for i in range(8):
+        s = server.connect()
+        s.sendall(build("POST", CHAT, chat("d" * 150, stream=True)))
+        streams.append(Connection(s))
+        s.recv(1, socket.MSG_PEEK)
+    server.terminate()
+    deadline = time.monotonic() + 0.5
+    while server.get("/health/ready").status != 503:
+        assert time.monotonic() < deadline
+    assert server.get("/health/ready", port=server.ops_port).json["status"] == "draining"
+    assert server.get("/health/live").status == 200
+    refused = server.post(CHAT, chat())
+    assert refused.status == 503 and refused.error["code"] == "draining"
+    for c in streams:
+        events = c.answer().events()
+        assert events[-1] == "[DONE]" and events[-2]["choices"][0]["finish_reason"] == "stop"
+    assert server.exit_code(5) == 0
+
+
+def test_drain_timeout_ends_with_an_error_event(start_stub):
+    server = start_stub("--stub-step-us=20000", "--shutdown-timeout=1")
+    s = server.connect()
+    s.sendall(build("POST", CHAT, chat("d" * 1500, stream=True)))
+    s.recv(1, socket.MSG_PEEK)
+    whole = server.connect()
+    whole.sendall(build("POST", CHAT, chat("d" * 1500)))
+    time.sleep(0.1)
+    start = time.monotonic()
+    server.terminate()
+    events = Connection(s).answer().events()
+    assert events[-1] == "[DONE]" and events[-2]["error"]["message"]
+    assert Connection(whole).answer().status >= 500
+    assert server.exit_code(5) == 0 and time.monotonic() - start < 4
+
+
+def test_second_signal_exits_at_once(start_stub):
+    server = start_stub("--stub-step-us=20000")
+    s = server.connect()
+    s.sendall(build("POST", CHAT, chat("d" * 1500, stream=True)))
+    s.recv(1, socket.MSG_PEEK)
+    server.terminate()
+    time.sleep(0.3)
+    assert server.process.poll() is None
+    start = time.monotonic()
+    server.terminate(signal.SIGINT)
+    assert server.exit_code(2) == 1 and time.monotonic() - start < 0.5
+
+
+def test_sigterm_idle(start_stub):
+    server = start_stub()
+    start = time.monotonic()
+    server.terminate()
+    assert server.exit_code(5) == 0 and time.monotonic() - start < 1.5
+
+
+def test_kill_and_restart(start_stub):
+    server = start_stub()
+    port = server.port
+    with server.connect():
+        server.kill()
+    again = start_stub(port=port)
+    assert again.get("/health/ready").status == 200
