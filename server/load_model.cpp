@@ -2,7 +2,6 @@
 #include "server/load_model.h"
 
 #include <chrono>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 
@@ -173,7 +172,6 @@ Result<std::unique_ptr<Loaded>> load_served_model(const Config& config, EngineHo
   info.context_length = cache.context;
   info.vocab = model_config.vocab;
   info.eos_ids = model_config.eos_ids.empty() ? services.tokenizer->eos_ids() : model_config.eos_ids;
-  info.created = static_cast<int64_t>(std::time(nullptr));
   info.kernel_report = kernel_report_json(*parts.ops);
   info.load_report = Json{{"file_bytes", checkpoint->total_bytes()},
                           {"resident_weight_bytes", parts.model->resident_bytes()},

@@ -2,6 +2,7 @@
 #include "server/services.h"
 
 #include <algorithm>
+#include <ctime>
 
 #include "server/build_info.h"
 #include "server/sha256.h"
@@ -14,6 +15,7 @@ void complete(Services* services) {
   const std::string facts = std::string(kVersion) + "|" + (model.names.empty() ? "" : model.names.front()) + "|" +
                             model.architecture + "|" + model.format + "|" + std::to_string(model.vocab) + "|" +
                             model.load_report;
+  if (services->model.created == 0) services->model.created = static_cast<int64_t>(std::time(nullptr));
   services->fingerprint = "fp_" + to_hex(sha256(facts)).substr(0, 12);
   int64_t longest = 1;
   for (int32_t id = 0; id < services->tokenizer->vocab_size(); ++id)

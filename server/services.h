@@ -38,7 +38,7 @@ struct Services {
   int64_t longest_token_bytes = 1;                     // of the vocabulary: bounds tokens by bytes
 };
 
-/// Fills fingerprint and longest_token_bytes from the rest.
+/// Fills fingerprint, longest_token_bytes and model.created from the rest.
 void complete(Services* services);
 
 }  // namespace slipstream

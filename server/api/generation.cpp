@@ -17,13 +17,13 @@ constexpr size_t kMaxGaps = 4096;
 
 double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
-ApiError context_error(int64_t prompt, int64_t output, int64_t context) {
+ApiError context_error(int64_t prompt, int64_t output, int64_t context, const char* param = "max_tokens") {
   std::string message = "This model's maximum context length is " + std::to_string(context) +
                         " tokens. However, the request has " + std::to_string(prompt) + " prompt tokens";
   message += output > 0 ? " and asks for " + std::to_string(output) + " output tokens (" +
                               std::to_string(prompt + output) + " in all). Shorten the prompt or lower max_tokens."
                         : ", which leaves no room for output. Shorten the prompt.";
-  ApiError error({ErrorCode::kContextLength, std::move(message), output > 0 ? "max_tokens" : ""});
+  ApiError error({ErrorCode::kContextLength, std::move(message), output > 0 ? param : ""});
   error.prompt_tokens = prompt;
   error.context_tokens = context;
   return error;
@@ -60,12 +60,13 @@ std::variant<std::unique_ptr<Generation>, ApiError> Generation::submit(const Ser
     if (length >= context) return context_error(length, 0, context);
     if (call.sampling.max_tokens > 0 && length + call.sampling.max_tokens > context)
       return context_error(length, call.sampling.max_tokens, context);
+    if (length + call.sampling.min_tokens > context)
+      return context_error(length, call.sampling.min_tokens, context, "min_tokens");
     auto request = std::make_shared<Request>();
     request->id = prompts.size() == 1 ? id : id + "-" + std::to_string(i);
     request->sampling = call.sampling;
     request->sampling.seed = out->seed_;
     if (request->sampling.max_tokens == 0) request->sampling.max_tokens = static_cast<int32_t>(context - length);
-    request->sampling.min_tokens = std::min(request->sampling.min_tokens, request->sampling.max_tokens);
     if (!call.ignore_eos)
       request->sampling.stop_ids.insert(request->sampling.stop_ids.end(), services.model.eos_ids.begin(),
                                         services.model.eos_ids.end());

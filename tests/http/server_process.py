@@ -24,8 +24,10 @@ class Server:
         self.port = port or free_port()
         self.ops_port = free_port()
         self._log = tempfile.TemporaryFile()
+        # our own variables steer the tests; the server would read them as settings
+        env = env or {k: v for k, v in os.environ.items() if not k.startswith("SLIPSTREAM_")}
         command = [binary, *args, f"--port={self.port}", f"--ops-port={self.ops_port}", "--host=127.0.0.1"]
-        self.process = subprocess.Popen(command, stdout=self._log, stderr=self._log, env=env or os.environ.copy())
+        self.process = subprocess.Popen(command, stdout=self._log, stderr=self._log, env=env)
         if wait_ready:
             self.wait_ready(timeout)
 

@@ -324,7 +324,7 @@ def test_queue_full(start_stub):
 
 
 def test_connection_limit_evicts_the_idle(start_stub):
-    server = start_stub("--max-connections=20")
+    server = start_stub("--max-connections=20", "--max-streams=8")
     idle = [server.connect() for _ in range(40)]
     time.sleep(0.2)
     assert server.post(CHAT, chat("hi")).status == 200
