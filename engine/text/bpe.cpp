@@ -17,13 +17,20 @@ void Bpe::encode(std::string_view word, const Vocabulary& vocabulary, std::vecto
     }
   }
   symbols.clear();
+  symbols.reserve(word.size());
   if (units == Units::kBytes) {
     for (size_t at = 0; at < word.size(); ++at)
       symbols.push_back({byte_ids[static_cast<uint8_t>(word[at])], static_cast<uint32_t>(at)});
   } else {
+    char32_t last = UINT32_MAX;
+    int32_t id = -1;
     for (size_t at = 0; at < word.size(); at += unicode::length_at(word, at)) {
-      const auto found = characters.find(unicode::code_point_at(word, at));
-      symbols.push_back({found == characters.end() ? -1 : found->second, static_cast<uint32_t>(at)});
+      if (const char32_t c = unicode::code_point_at(word, at); c != last) {
+        const auto found = characters.find(c);
+        id = found == characters.end() ? -1 : found->second;
+        last = c;
+      }
+      symbols.push_back({id, static_cast<uint32_t>(at)});
     }
   }
   merge_symbols(merges, &symbols);

@@ -18,6 +18,7 @@ using Metadata = std::map<std::string, MetaValue, std::less<>>;
 
 constexpr std::string_view kPrefix = "tokenizer.ggml.";
 constexpr size_t kMaxTokens = size_t{1} << 24;
+constexpr size_t kMaxPieceBytes = 4096;  // each cut of a piece is tried, so the work is quadratic in this
 constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581
 
 std::string key(std::string_view name) { return std::string(kPrefix) + std::string(name); }
@@ -169,6 +170,9 @@ Status fill_pieces(Source& source, TokenizerParts* parts) {
   for (size_t i = 0; i < source.tokens->size(); ++i) {
     const auto id = static_cast<int32_t>(i);
     const std::string& token = (*source.tokens)[i];
+    if (token.size() > kMaxPieceBytes)
+      return corrupt("GGUF: token " + std::to_string(i) + " has " + std::to_string(token.size()) + " bytes; at most " +
+                     std::to_string(kMaxPieceBytes) + " are accepted");
     if (source.types[i] == kByte) {
       const int byte = byte_of_piece(token);
       if (byte < 0)
