@@ -26,6 +26,7 @@ def server(request):
     with Server(program, "serve", model, "--served-model-name=smollm2", "--max-num-seqs=32", "--threads=2",
                 timeout=120) as process:
         yield process
+        assert process.process.poll() is None, process.log()  # it outlived every test
 
 
 @pytest.fixture(scope="module")
@@ -87,11 +88,16 @@ def test_stream_equals_whole(client, model):
 
 
 def test_stream_helper(client, model):
-    with client.chat.completions.stream(model=model, messages=QUESTION, max_tokens=12, temperature=0) as stream:
+    """The SDK's own accumulator: it checks the grammar and refuses an answer that was cut."""
+    stop = re.findall(r"\w{3,}", ask(client, model).choices[0].message.content)[3]
+    with client.chat.completions.stream(model=model, messages=QUESTION, max_tokens=24, temperature=0, stop=stop) as stream:
         kinds = [event.type for event in stream]
         final = stream.get_final_completion()
-    assert "content.delta" in kinds and kinds[-1] == "content.done" or "chunk" in kinds
-    assert final.choices[0].message.content == ask(client, model, max_tokens=12).choices[0].message.content
+    assert "content.delta" in kinds and kinds[-1] == "content.done"
+    assert final.choices[0].message.content == ask(client, model, stop=stop).choices[0].message.content
+    with pytest.raises(openai.LengthFinishReasonError):
+        with client.chat.completions.stream(model=model, messages=QUESTION, max_tokens=2, temperature=0) as stream:
+            stream.get_final_completion()
 
 
 def test_seed(client, model):
