@@ -17,6 +17,15 @@ def free_port():
         return s.getsockname()[1]
 
 
+def clean_environment():
+    """Our own variables steer the tests; the server would read them as settings."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("SLIPSTREAM_")}
+
+
+def run_to_end(binary, *args, timeout=10):
+    return subprocess.run([binary, *args], capture_output=True, text=True, timeout=timeout, env=clean_environment())
+
+
 class Server:
     """One process; `port` and `ops_port` are its listeners. Its log is in `log()`."""
 
@@ -24,8 +33,7 @@ class Server:
         self.port = port or free_port()
         self.ops_port = free_port()
         self._log = tempfile.TemporaryFile()
-        # our own variables steer the tests; the server would read them as settings
-        env = env or {k: v for k, v in os.environ.items() if not k.startswith("SLIPSTREAM_")}
+        env = env or clean_environment()
         command = [binary, *args, f"--port={self.port}", f"--ops-port={self.ops_port}", "--host=127.0.0.1"]
         self.process = subprocess.Popen(command, stdout=self._log, stderr=self._log, env=env)
         if wait_ready:

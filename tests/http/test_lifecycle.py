@@ -2,10 +2,9 @@
 
 import signal
 import socket
-import subprocess
 import time
 
-from server_process import Connection, Server, build, chat, free_port
+from server_process import Connection, Server, build, chat, free_port, run_to_end
 
 CHAT = "/v1/chat/completions"
 
@@ -17,18 +16,16 @@ def test_port_in_use(stub_binary):
         taken.listen()
         port = taken.getsockname()[1]
         start = time.monotonic()
-        run = subprocess.run([stub_binary, f"--port={port}", f"--ops-port={free_port()}", "--stub-load-ms=5000"],
-                             capture_output=True, text=True, timeout=10)
+        run = run_to_end(stub_binary, f"--port={port}", f"--ops-port={free_port()}", "--stub-load-ms=5000")
         assert run.returncode == 3 and time.monotonic() - start < 1
         assert str(port) in run.stderr and "cannot listen" in run.stderr
 
 
 def test_bad_config_exits_2(stub_binary):
     start = time.monotonic()
-    run = subprocess.run([stub_binary, "--no-such-flag=1"], capture_output=True, text=True, timeout=10)
+    run = run_to_end(stub_binary, "--no-such-flag=1")
     assert run.returncode == 2 and time.monotonic() - start < 1 and "no-such-flag" in run.stderr
-    run = subprocess.run([stub_binary, "--api-key-file=/does/not/exist", f"--port={free_port()}", f"--ops-port={free_port()}"],
-                         capture_output=True, text=True, timeout=10)
+    run = run_to_end(stub_binary, "--api-key-file=/does/not/exist", f"--port={free_port()}", f"--ops-port={free_port()}")
     assert run.returncode == 2 and "api-key-file" in run.stderr
 
 

@@ -1,15 +1,14 @@
 """Every numeric parameter at and around its bounds, made from the server's own table (config/limits.h)."""
 
 import json
-import subprocess
 
 import pytest
-from server_process import build, chat
+from server_process import build, chat, run_to_end
 
 
 @pytest.fixture(scope="session")
 def table(stub_binary):
-    return json.loads(subprocess.run([stub_binary, "--stub-parameters"], check=True, capture_output=True).stdout)
+    return json.loads(run_to_end(stub_binary, "--stub-parameters").stdout)
 
 
 # what else a field needs to be legal, and values that are in range but refused by another rule
