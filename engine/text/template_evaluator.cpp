@@ -281,7 +281,7 @@ Value Evaluator::get_item(const Value& object, const Value& key) {
       return Value::of_integer(range.start + index * range.step);
     }
     const Text& text = object.text();
-    meter_.spend_bytes(text.ascii() ? 1 : text.size());
+    meter_.spend_bytes(text.ascii() ? 1 : 2 * text.size());  // one pass for the length, one for the place
     const size_t offset = text.offset_of(static_cast<int64_t>(index));
     size_t length = 0;
     decode_utf8(text.bytes(), offset, &length);

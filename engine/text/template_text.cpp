@@ -3,6 +3,8 @@
 #include "engine/text/template_text.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 #include "kernels/check.h"
 
@@ -18,6 +20,22 @@ bool is_ascii(std::string_view bytes) {
 
 size_t sequence_length(unsigned char lead) { return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4; }
 
+bool is_lead(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+
+// Eight bytes at a time: a continuation byte has its top bit set and the next one clear.
+int64_t count_leads(std::string_view bytes) {
+  constexpr uint64_t kTops = 0x8080808080808080;
+  int64_t count = static_cast<int64_t>(bytes.size());
+  size_t i = 0;
+  for (; i + 8 <= bytes.size(); i += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + i, 8);
+    count -= std::popcount(word & kTops & ~(word << 1));
+  }
+  for (; i < bytes.size(); ++i) count -= !is_lead(bytes[i]);
+  return count;
+}
+
 }  // namespace
 
 Text::Text(std::string bytes, bool user) : bytes_(std::move(bytes)), user_(user), ascii_(is_ascii(bytes_)) {}
@@ -32,19 +50,23 @@ bool Text::user_at(size_t offset) const {
 
 int64_t Text::length() const {
   if (ascii_) return static_cast<int64_t>(bytes_.size());
-  int64_t count = 0;
-  for (const char c : bytes_) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  return count;
+  return count_leads(bytes_);
 }
 
 size_t Text::offset_of(int64_t index) const {
   if (ascii_) return static_cast<size_t>(index);
+  // Whole blocks first: counting the characters of one is much cheaper than stepping over them.
+  constexpr size_t kBlock = 64;
   size_t offset = 0;
-  while (index > 0 && offset < bytes_.size()) {
-    offset += sequence_length(static_cast<unsigned char>(bytes_[offset]));
-    --index;
+  while (offset + kBlock <= bytes_.size()) {
+    const int64_t leads = count_leads(std::string_view(bytes_).substr(offset, kBlock));
+    if (leads > index) break;
+    index -= leads;
+    offset += kBlock;
   }
-  return std::min(offset, bytes_.size());
+  for (; offset < bytes_.size(); ++offset)
+    if (is_lead(bytes_[offset]) && index-- == 0) break;
+  return offset;
 }
 
 Text Text::slice(size_t from, size_t to) const {
