@@ -164,9 +164,9 @@ std::string BpeTokenizer::decode(std::span<const int32_t> ids, bool skip_special
 
 bool names_end_of_turn(std::string_view token) {
   static constexpr std::array<std::string_view, 13> kNames = {
-      "<|eot_id|>",     "<|eom_id|>",       "<|im_end|>", "<|end|>",    "<end_of_turn>",          "<|endoftext|>",
-      "<|end_of_text|>", "<|return|>",      "<|call|>",   "<EOT>",      "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
-      "</s>",           "<eos>"};
+      "<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>",
+      "<|return|>", "<|call|>", "<EOT>", "</s>", "<eos>",
+      "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"};  // DeepSeek's
   return std::find(kNames.begin(), kNames.end(), token) != kNames.end();
 }
 

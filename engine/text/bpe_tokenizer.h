@@ -64,7 +64,7 @@ class BpeTokenizer final : public Tokenizer {
   TokenizerParts parts_;
 };
 
-/// Marks for a vocabulary whose special tokens' names tell the end of a turn, for files that do not say.
+/// True for the names by which known families end a turn or a text; files often list only one of theirs.
 bool names_end_of_turn(std::string_view token);
 
 }  // namespace slipstream

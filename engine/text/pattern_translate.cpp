@@ -86,7 +86,8 @@ class Translator {
         return put_class("0-9a-fA-F", false);
       case 'u': {
         for (size_t i = 2; i < 6; ++i)
-          if (at_ + i >= in_.size() || !is_hex(in_[at_ + i])) return corrupt("pre-tokenizer pattern: \\u needs four hexadecimal digits");
+          if (at_ + i >= in_.size() || !is_hex(in_[at_ + i]))
+            return corrupt("pre-tokenizer pattern: \\u needs four hexadecimal digits");
         out_ += "\\x{" + std::string(in_.substr(at_ + 2, 4)) + "}";
         at_ += 6;
         return Ok{};

@@ -67,7 +67,8 @@ class Loader {
                          "byte_fallback)");
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
       SLIP_TRY(const std::string value, string(*model, key, ""));
-      if (!value.empty()) return unsupported(std::string("tokenizer.json: model.") + key + " \"" + value + "\" is not supported");
+      if (!value.empty())
+        return unsupported(std::string("tokenizer.json: model.") + key + " \"" + value + "\" is not supported");
     }
     if (const Json* dropout = member(*model, "dropout"); dropout != nullptr && *dropout != 0.0)
       return unsupported("tokenizer.json: model.dropout is not supported: it makes tokens random");
@@ -268,7 +269,8 @@ class Loader {
         return unsupported("tokenizer.json: post-processor \"" + type +
                            "\" is not supported; known are ByteLevel, TemplateProcessing, Sequence");
       const Json* single = member(*step, "single");
-      if (single == nullptr || !single->is_array()) return corrupt("tokenizer.json: TemplateProcessing has no list \"single\"");
+      if (single == nullptr || !single->is_array())
+        return corrupt("tokenizer.json: TemplateProcessing has no list \"single\"");
       bool text_seen = false;
       for (const Json& item : *single) {
         if (member(item, "Sequence") != nullptr) {
@@ -276,7 +278,8 @@ class Loader {
           continue;
         }
         if (member(item, "SpecialToken") == nullptr)
-          return unsupported("tokenizer.json: TemplateProcessing with an item that is neither Sequence nor SpecialToken");
+          return unsupported("tokenizer.json: TemplateProcessing with an item that is neither Sequence nor "
+                             "SpecialToken");
         SLIP_TRY(const int32_t id, template_token(*step, item));
         if (text_seen ? parts_.adds_eos : parts_.adds_bos)
           return unsupported("tokenizer.json: TemplateProcessing with two tokens on one side of the text");

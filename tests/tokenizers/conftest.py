@@ -49,7 +49,7 @@ def ggml_vocabularies(tmp_path_factory):
         given = Path(os.environ["SLIPSTREAM_LLAMACPP_SDIST"])
         return given / inside if (given / inside).is_dir() else given
     folder = tmp_path_factory.mktemp("sdist")
-    subprocess.run([sys.executable, "-m", "pip", "download", "--no-deps", "--no-build-isolation", "--no-binary", ":all:",
+    subprocess.run([sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", ":all:",
                     "-q", "-d", folder, SDIST], check=True)
     archive = next(folder.glob("*.tar.gz"))
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
