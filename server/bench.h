@@ -1,4 +1,4 @@
-// The `bench` subcommand: a load client for any OpenAI-compatible endpoint. Must never know our own engine.
+// The `bench` subcommand: a load client for any OpenAI-compatible endpoint, and the price of a forward pass in-process.
 #pragma once
 
 #include <string>

@@ -65,6 +65,7 @@ int run_bench(const std::vector<std::string>& args) {
     return parsed.exit_code;
   }
   const Options& options = parsed.options;
+  if (!options.forward.model.empty()) return run_forward(options.forward);
   const auto target = find_target(options);
   if (!target.ok()) {
     std::fprintf(stderr, "error: %s\n", target.error().message.c_str());

@@ -33,6 +33,18 @@ Parsed parse_options(const std::vector<std::string>& args) {
   app.add_option("--temperature", o.temperature, "Sampling temperature")->check(CLI::Range(0.0, 2.0))->capture_default_str();
   app.add_option("--seed", o.seed, "Of the random prompts")->capture_default_str();
   app.add_option("--timeout", o.timeout_s, "Seconds that one request may take")->check(CLI::Range(1, 86400))->capture_default_str();
+  app.add_option("--forward", o.forward.model, "No server: load MODEL here and time one forward pass by rows");
+  app.add_option("--threads", o.forward.threads, "With --forward: threads; 0: all cores")->check(CLI::Range(0, 1024));
+  app.add_option("--backend", o.forward.backend, "With --forward: cpu or reference")
+      ->check(CLI::IsMember({"cpu", "reference"}))
+      ->capture_default_str();
+  app.add_option("--rows", o.forward.rows, "With --forward: rows with logits, each measured")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 512))
+      ->capture_default_str();
+  app.add_option("--context", o.forward.context, "With --forward: tokens in the cache before them")
+      ->check(CLI::Range(1, 8192))
+      ->capture_default_str();
   app.add_flag("--json", o.json, "Print one JSON object instead of the table");
   // CLI11 wants the words in reverse.
   std::vector<std::string> reversed(args.rbegin(), args.rend());
@@ -45,6 +57,7 @@ Parsed parse_options(const std::vector<std::string>& args) {
     out.text = out.exit_code == 0 ? good.str() : bad.str();
     return out;
   }
+  o.forward.json = o.json;
   if (o.api_key.empty()) {
     if (const char* key = std::getenv("OPENAI_API_KEY")) o.api_key = key;
   }

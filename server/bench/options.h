@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "server/bench/forward.h"
+
 namespace slipstream::bench {
 
 struct Options {
@@ -23,6 +25,7 @@ struct Options {
   uint64_t seed = 1;                  // of the prompts
   int timeout_s = 300;                // of one request
   bool json = false;
+  ForwardOptions forward;             // --forward MODEL: no server, one forward by rows
 };
 
 /// What parsing came to: run, or stop with this exit code and text.
