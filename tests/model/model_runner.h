@@ -13,7 +13,7 @@ namespace slipstream::test {
 
 struct RunnerOptions {
   std::string backend = "reference";  // or "cpu"
-  std::string isa;                    // CpuOptions::isa
+  std::string isa = "";               // CpuOptions::isa
   int32_t threads = 1;
   DType cache_dtype = DType::kF32;
   int32_t block_tokens = kAttentionTile;

@@ -32,11 +32,11 @@ std::vector<int32_t> all_positions(size_t count) {
 }  // namespace
 
 TEST_CASE("chunks, block sizes and the set of wanted rows change no bit") {
-  for (const std::string& name : {"llama-tied", "qwen2-upper-window", "qwen3"}) {
+  for (const char* name : {"llama-tied", "qwen2-upper-window", "qwen3"}) {
     const Golden golden = read_golden(name);
     const std::vector<int32_t>& ids = golden.prompts[3].ids;
     const std::vector<int32_t> all = all_positions(ids.size());
-    for (const std::string& backend : {"reference", "cpu"}) {
+    for (const char* backend : {"reference", "cpu"}) {
       INFO(name << " on " << backend);
       MemoryCheckpoint file = tiny_safetensors(golden, DType::kBF16);
       const RunnerOptions options{.backend = backend, .cache_dtype = DType::kBF16};
@@ -61,17 +61,18 @@ TEST_CASE("chunks, block sizes and the set of wanted rows change no bit") {
 }
 
 TEST_CASE("tensor parallel ranks give the bits of one rank") {
-  for (const std::string& name : {"llama-llama3-rope", "llama-biases", "qwen2-tied", "qwen3"}) {
-    const Golden golden = read_golden(name);
+  for (const char* name : {"llama-llama3-rope", "llama-biases", "qwen2-tied", "qwen3"}) {
+    Golden golden = read_golden(name);
+    if (name == std::string("qwen3")) golden.config["intermediate_size"] = 192;  // 160 is five units: one shard
     const std::vector<int32_t>& ids = golden.prompts[2].ids;
     const std::vector<int32_t> all = all_positions(ids.size());
     for (const DType dtype : {DType::kF32, DType::kQ8_0}) {
       MemoryCheckpoint file = tiny_safetensors(golden, dtype);
       const std::vector<float> one = runner_of(file, {.backend = "cpu"})->run(ids, all);
       const int32_t heads = golden.config.at("num_attention_heads").get<int32_t>();
-      // 4 heads: also more ranks than key/value heads. Q8_0 blocks hold two heads of 16, so there TP 4 is refused.
-      for (const int32_t ranks : {2, 4, 3}) {
-        if (heads % ranks != 0 || (heads == 4 && ranks == 4 && dtype != DType::kF32) || (heads == 6 && ranks == 3)) continue;
+      // 4 heads, F32: also more ranks than key/value heads. Q8_0 blocks hold two heads of 16: there only 2 shards.
+      for (const int32_t ranks : {2, 4}) {
+        if (ranks == 4 && (heads != 4 || dtype != DType::kF32)) continue;
         INFO(name << " " << dtype_info(dtype).name << " on " << ranks << " ranks");
         const auto logits = runner_of(file, {.backend = "cpu", .ranks = ranks})->run_ranks(ids, all, 16);
         REQUIRE(logits.size() == static_cast<size_t>(ranks));
@@ -115,7 +116,7 @@ TEST_CASE("dummy weights are the tiny model") {
   const std::vector<float> stored = runner_of(file, {})->run(ids, last);
   MemoryCheckpoint empty(CheckpointKind::kSafetensors);
   empty.set_file("config.json", golden.config.dump());
-  for (const std::string& backend : {"reference", "cpu"})
+  for (const char* backend : {"reference", "cpu"})
     for (const int32_t ranks : {1, 2}) {
       RunnerOptions options{.backend = backend, .ranks = ranks, .dummy = true, .dummy_seed = golden.seed};
       const std::vector<float> dummy = runner_of(empty, options)->run(ids, last);

@@ -52,7 +52,7 @@ TEST_CASE("logits of tiny models equal those of transformers", "[golden]") {
   for (const std::string& name : golden_names()) {
     const Golden golden = read_golden(name);
     REQUIRE(golden.float32_error < 1e-5);
-    for (const std::string& backend : {"reference", "cpu"}) {
+    for (const char* backend : {"reference", "cpu"}) {
       INFO(name << " on " << backend);
       MemoryCheckpoint folder = tiny_safetensors(golden);
       const double error = worst_prompt(golden, folder, {.backend = backend}, 0);
