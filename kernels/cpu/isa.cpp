@@ -2,8 +2,20 @@
 
 #include <stdexcept>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace slipstream {
 namespace {
+
+#if defined(__x86_64__)
+// Asked of the processor itself: clang's __builtin_cpu_supports does not know the name.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
 
 struct Available {
   bool avx2 = false;
@@ -14,7 +26,7 @@ Available detect() {
   Available a;
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  a.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  a.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   a.avx512vnni = a.avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                  __builtin_cpu_supports("avx512vnni");
