@@ -42,7 +42,7 @@ def teacher_forced(tool, model, case, folder, *flags):
     ids = [*case["prompt"], *case["text"][:-1]]
     prompts.write_text(" ".join(map(str, ids)) + "\n")
     rows = len(case["text"])
-    done = subprocess.run([tool, model, "--prompts", prompts, "--out", out, "--rows", str(rows), "--threads", "2", *flags],
+    done = subprocess.run([tool, model, "--prompts", prompts, "--out", out, "--rows", str(rows), *flags],
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     shape = json.loads(done.stdout)
@@ -87,7 +87,7 @@ def test_reference_backend(golden, tool, smollm2, tmp_path, request):
 def test_cpu_backend(golden, tool, smollm2, tmp_path):
     agreeing = steps = 0
     for case in golden:
-        ours = teacher_forced(tool, smollm2, case, tmp_path, "--backend", "cpu")
+        ours = teacher_forced(tool, smollm2, case, tmp_path, "--backend", "cpu", "--threads", "2")
         error = errors(case, ours)
         text = error[:, 0]
         assert np.sqrt((text ** 2).mean()) <= 0.15 and np.abs(text).max() <= 0.8
@@ -101,7 +101,8 @@ def test_cpu_backend(golden, tool, smollm2, tmp_path):
 def test_chunks_change_no_bit(golden, tool, smollm2, tmp_path):
     case = golden[2]
     whole = teacher_forced(tool, smollm2, case, tmp_path, "--backend", "cpu", "--cache-dtype", "bf16")
-    chunked = teacher_forced(tool, smollm2, case, tmp_path, "--backend", "cpu", "--cache-dtype", "bf16", "--chunk", "5")
+    chunked = teacher_forced(tool, smollm2, case, tmp_path, "--backend", "cpu", "--cache-dtype", "bf16", "--chunk", "5",
+                             "--threads", "2")
     assert (whole == chunked).all()
 
 
@@ -109,5 +110,5 @@ def test_three_ranks_change_no_bit(golden, tool, smollm2, tmp_path):
     """9 heads allow tensor parallel size 3: shards of Q4_1 rows and columns of the real file."""
     case = golden[1]
     one = teacher_forced(tool, smollm2, case, tmp_path, "--backend", "cpu")
-    three = teacher_forced(tool, smollm2, case, tmp_path, "--backend", "cpu", "--ranks", "3", "--threads", "1")
+    three = teacher_forced(tool, smollm2, case, tmp_path, "--backend", "cpu", "--ranks", "3")
     assert (one == three).all()
