@@ -1,6 +1,8 @@
 // JsonFields: see config_json.h.
 #include "engine/model/config_json.h"
 
+#include <cstdio>
+
 #include "engine/base/log.h"
 
 namespace slipstream {

@@ -1,4 +1,6 @@
 // What load_model refuses, and what it reads and gives back.
+#include <algorithm>
+
 #include "tests/model/model_runner.h"
 #include "tests/model/tiny_model.h"
 #include "tests/catch.h"

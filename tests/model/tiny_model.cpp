@@ -1,6 +1,7 @@
 // See tiny_model.h.
 #include "tests/model/tiny_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "tests/unit/model/config_fixture.h"
 #include "tests/catch.h"
 
