@@ -1,4 +1,4 @@
-// ModelConfig from GGUF metadata (glm5_gguf: the key names are those of the public GGUF documentation). Knows keys and
+// ModelConfig from GGUF metadata (key names of the public GGUF documentation). Knows keys and
 // which tensors state a fact that no key does (biases, a tied head, RoPE divisors).
 #include <algorithm>
 #include <cmath>

@@ -3,8 +3,6 @@
 
 #include <cstdio>
 
-#include "engine/base/log.h"
-
 namespace slipstream {
 namespace {
 
