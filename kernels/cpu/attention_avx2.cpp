@@ -1,5 +1,6 @@
 // Attention tiles with AVX2: lanes are tokens for the scores and elements of the head for the weighted sum, so both are
-// plain fma chains without sums across lanes. Per query of head size 64: 256 fma for the scores, 256 for the values.
+// plain fma chains without sums across lanes. Per query of head size 64: 256 fma for the scores, 256 for the values;
+// the query heads of one KV head go through a tile three at a time.
 #if defined(__x86_64__)
 #include <cstring>
 #include <limits>
@@ -110,32 +111,32 @@ inline float sum_of(__m256 v) {
   return _mm_cvtss_f32(_mm_add_ss(s, _mm_shuffle_ps(s, s, 1)));
 }
 
-/// acc[0..8 * Vectors) = fma chain over t in [low, high) of p[t] * v[t].
-template <int Vectors>
-inline void weighted_sum(const float* p, const float* v, int32_t head_dim, int32_t low, int32_t high, float* acc) {
-  __m256 sum[Vectors];
-#pragma GCC unroll 8
-  for (int i = 0; i < Vectors; ++i) sum[i] = _mm256_setzero_ps();
+/// out[i].acc[d .. d + 8 * Vectors) = fma chain over t in [low, high) of p[i][t] * v[t]; N queries share each load of v.
+template <int N, int Vectors>
+inline void weighted_sums(const float (*p)[kAttentionTile], const float* v, int32_t head_dim, int32_t d, int32_t low,
+                          int32_t high, AttentionState* out) {
+  __m256 sum[N][Vectors];
+#pragma GCC unroll 4
+  for (int i = 0; i < N; ++i)
+    for (int j = 0; j < Vectors; ++j) sum[i][j] = _mm256_setzero_ps();
   for (int32_t t = low; t < high; ++t) {
-    const __m256 w = _mm256_set1_ps(p[t]);
-#pragma GCC unroll 8
-    for (int i = 0; i < Vectors; ++i)
-      sum[i] = _mm256_fmadd_ps(w, _mm256_loadu_ps(v + t * head_dim + 8 * i), sum[i]);
+    __m256 w[N];
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) w[i] = _mm256_set1_ps(p[i][t]);
+#pragma GCC unroll 4
+    for (int j = 0; j < Vectors; ++j) {
+      const __m256 value = _mm256_loadu_ps(v + t * head_dim + d + 8 * j);
+#pragma GCC unroll 4
+      for (int i = 0; i < N; ++i) sum[i][j] = _mm256_fmadd_ps(w[i], value, sum[i][j]);
+    }
   }
-#pragma GCC unroll 8
-  for (int i = 0; i < Vectors; ++i) _mm256_storeu_ps(acc + 8 * i, sum[i]);
+#pragma GCC unroll 4
+  for (int i = 0; i < N; ++i)
+    for (int j = 0; j < Vectors; ++j) _mm256_storeu_ps(out[i].acc + d + 8 * j, sum[i][j]);
 }
 
-void tile(const float* q, int32_t head_dim, float scale, const float* k_panel, const float* v_panel, int32_t low,
-          int32_t high, AttentionState* out) {
-  __m256 s[4];
-  for (int i = 0; i < 4; ++i) s[i] = _mm256_setzero_ps();
-  for (int32_t d = 0; d < head_dim; ++d) {
-    const __m256 v = _mm256_set1_ps(q[d]);
-    const float* k = k_panel + d * kAttentionTile;
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) s[i] = _mm256_fmadd_ps(v, _mm256_loadu_ps(k + 8 * i), s[i]);
-  }
+/// Scores of one query -> max, sum and probabilities.
+inline void softmax(__m256 s[4], float scale, int32_t low, int32_t high, float* p, AttentionState* out) {
   const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   const __m256 hidden = _mm256_set1_ps(-std::numeric_limits<float>::infinity());
   __m256 seen[4];
@@ -148,7 +149,6 @@ void tile(const float* q, int32_t head_dim, float scale, const float* k_panel, c
     largest = _mm256_max_ps(s[i], largest);  // a NaN score loses here and wins in the sum
   }
   const float max = max_of(largest);
-  alignas(32) float p[kAttentionTile];
   for (int i = 0; i < 4; ++i) {
     const __m256 e = law::exp<Avx2Lanes>(_mm256_sub_ps(s[i], _mm256_set1_ps(max)));
     s[i] = _mm256_and_ps(e, seen[i]);
@@ -156,14 +156,51 @@ void tile(const float* q, int32_t head_dim, float scale, const float* k_panel, c
   }
   out->max = max;
   out->sum = sum_of(_mm256_add_ps(_mm256_add_ps(s[0], s[1]), _mm256_add_ps(s[2], s[3])));
-  int32_t d = 0;
-  for (; d + 64 <= head_dim; d += 64) weighted_sum<8>(p, v_panel + d, head_dim, low, high, out->acc + d);
-  for (; d + 16 <= head_dim; d += 16) weighted_sum<2>(p, v_panel + d, head_dim, low, high, out->acc + d);
-  for (; d < head_dim; ++d) {
-    float acc = 0;
-    for (int32_t t = low; t < high; ++t) acc = __builtin_fmaf(p[t], v_panel[t * head_dim + d], acc);
-    out->acc[d] = acc;
+}
+
+/// N queries share each load of K and of V.
+template <int N>
+void tile_of(const float* q, int32_t head_dim, float scale, const float* k_panel, const float* v_panel, int32_t low,
+             int32_t high, AttentionState* out) {
+  __m256 s[N][4];
+#pragma GCC unroll 4
+  for (int i = 0; i < N; ++i)
+    for (int j = 0; j < 4; ++j) s[i][j] = _mm256_setzero_ps();
+  for (int32_t d = 0; d < head_dim; ++d) {
+    const float* k = k_panel + d * kAttentionTile;
+    __m256 value[N];
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) value[i] = _mm256_set1_ps(q[i * head_dim + d]);
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      const __m256 keys = _mm256_loadu_ps(k + 8 * j);
+#pragma GCC unroll 4
+      for (int i = 0; i < N; ++i) s[i][j] = _mm256_fmadd_ps(value[i], keys, s[i][j]);
+    }
   }
+  alignas(32) float p[N][kAttentionTile];
+#pragma GCC unroll 4
+  for (int i = 0; i < N; ++i) softmax(s[i], scale, low, high, p[i], out + i);
+  int32_t d = 0;
+  for (; d + 32 <= head_dim; d += 32) weighted_sums<N, 4>(p, v_panel, head_dim, d, low, high, out);
+  for (; d + 8 <= head_dim; d += 8) weighted_sums<N, 1>(p, v_panel, head_dim, d, low, high, out);
+  for (; d < head_dim; ++d)
+    for (int i = 0; i < N; ++i) {
+      float acc = 0;
+      for (int32_t t = low; t < high; ++t) acc = __builtin_fmaf(p[i][t], v_panel[t * head_dim + d], acc);
+      out[i].acc[d] = acc;
+    }
+}
+
+void tile(const float* q, int32_t queries, int32_t head_dim, float scale, const float* k_panel, const float* v_panel,
+          int32_t low, int32_t high, AttentionState* out) {
+  int32_t i = 0;
+  // four queries are two pairs: sixteen accumulators would not fit the registers
+  for (; queries - i > 4 || queries - i == 3; i += 3)
+    tile_of<3>(q + i * head_dim, head_dim, scale, k_panel, v_panel, low, high, out + i);
+  for (; queries - i >= 2; i += 2)
+    tile_of<2>(q + i * head_dim, head_dim, scale, k_panel, v_panel, low, high, out + i);
+  if (i < queries) tile_of<1>(q + i * head_dim, head_dim, scale, k_panel, v_panel, low, high, out + i);
 }
 
 void merge(AttentionState* total, const AttentionState& next, int32_t head_dim) {

@@ -27,9 +27,10 @@ struct AttentionKernels {
   void (*load_k)(const void* k, DType dtype, int32_t tokens, int32_t head_dim, float* panel);
   /// panel[t * head_dim + d] = v[t][d] for t < tokens.
   void (*load_v)(const void* v, DType dtype, int32_t tokens, int32_t head_dim, float* panel);
-  /// Attention of one query over tokens [low, high) of the tile, from scratch; 0 <= low < high <= 32.
-  void (*tile)(const float* q, int32_t head_dim, float scale, const float* k_panel, const float* v_panel, int32_t low,
-               int32_t high, AttentionState* out);
+  /// Attention of `queries` query vectors, one after the other from q, over tokens [low, high) of the tile, each from
+  /// scratch into out[i]; 0 <= low < high <= 32.
+  void (*tile)(const float* q, int32_t queries, int32_t head_dim, float scale, const float* k_panel,
+               const float* v_panel, int32_t low, int32_t high, AttentionState* out);
   /// total = total merged with next.
   void (*merge)(AttentionState* total, const AttentionState& next, int32_t head_dim);
   /// out[d] = acc[d] * (1 / sum)

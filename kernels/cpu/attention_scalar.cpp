@@ -26,7 +26,7 @@ void load_v(const void* v, DType dtype, int32_t tokens, int32_t head_dim, float*
   for (int64_t i = 0; i < int64_t{tokens} * head_dim; ++i) panel[i] = element(v, dtype, i);
 }
 
-void tile(const float* q, int32_t head_dim, float scale, const float* k_panel, const float* v_panel, int32_t low,
+void tile_one(const float* q, int32_t head_dim, float scale, const float* k_panel, const float* v_panel, int32_t low,
           int32_t high, AttentionState* out) {
   float p[kAttentionTile];
   float max = -std::numeric_limits<float>::infinity();
@@ -49,6 +49,12 @@ void tile(const float* q, int32_t head_dim, float scale, const float* k_panel, c
     for (int32_t t = low; t < high; ++t) acc = std::fma(p[t], v_panel[t * head_dim + d], acc);
     out->acc[d] = acc;
   }
+}
+
+void tile(const float* q, int32_t queries, int32_t head_dim, float scale, const float* k_panel, const float* v_panel,
+          int32_t low, int32_t high, AttentionState* out) {
+  for (int32_t i = 0; i < queries; ++i)
+    tile_one(q + i * head_dim, head_dim, scale, k_panel, v_panel, low, high, out + i);
 }
 
 void merge(AttentionState* total, const AttentionState& next, int32_t head_dim) {

@@ -89,7 +89,7 @@ void CpuOps::attend_item(const AttentionParams& p, const SpanRows& span, int32_t
   const int32_t per_row = together * group;  // query vectors of one row
   const AttentionKernels& kernels = *kernels_.attention;
   const int32_t queries = rows * per_row;
-  bool started[kMaxQueries] = {};
+  bool row_started[kMaxQueries] = {};
   for (int32_t i = 0; i < queries; ++i) scratch.state[i].acc = scratch.query_acc + i * p.head_dim;
   int32_t first = visible(p, span, row0).low;
   const int32_t end = visible(p, span, row0 + rows - 1).high;
@@ -105,16 +105,20 @@ void CpuOps::attend_item(const AttentionParams& p, const SpanRows& span, int32_t
         const int32_t high = std::min(see.high - base, kAttentionTile);
         if (low >= high) continue;
         const float* q = p.q + (span.first_row + row0 + r) * p.q_stride + int64_t{kv_head + c} * group * p.head_dim;
+        // the heads of a group see the same tokens, so they start in the same tile
+        AttentionState* mine = scratch.state + r * per_row + c * group;
+        bool& started = row_started[r * together + c];
+        AttentionState next[kMaxQueries];
+        for (int32_t g = 0; g < group; ++g)
+          next[g] = {0, 0, started ? scratch.tile_acc + g * p.head_dim : mine[g].acc};
+        kernels.tile(q, group, p.head_dim, p.scale, scratch.k_panel, scratch.v_panel, low, high, next);
         for (int32_t g = 0; g < group; ++g) {
-          const int32_t i = r * per_row + c * group + g;
-          AttentionState next{0, 0, started[i] ? scratch.tile_acc : scratch.state[i].acc};
-          kernels.tile(q + g * p.head_dim, p.head_dim, p.scale, scratch.k_panel, scratch.v_panel, low, high, &next);
-          if (started[i])
-            kernels.merge(&scratch.state[i], next, p.head_dim);
+          if (started)
+            kernels.merge(&mine[g], next[g], p.head_dim);
           else
-            scratch.state[i] = next;
-          started[i] = true;
+            mine[g] = next[g];
         }
+        started = true;
       }
     }
   for (int32_t r = 0; r < rows; ++r) {
@@ -149,13 +153,14 @@ void CpuOps::attend_split(const AttentionParams& p, const SpanRows& span, int32_
       const int32_t high = std::min(see.high - base, kAttentionTile);
       kernels.load_k(cache_row(p.kv, p.kv.k, span, kv_head, base), p.kv.dtype, high, p.head_dim, mine.k_panel);
       kernels.load_v(cache_row(p.kv, p.kv.v, span, kv_head, base), p.kv.dtype, high, p.head_dim, mine.v_panel);
-      for (int32_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
-        float* out = at(tile - begin, h);
-        AttentionState state{0, 0, out + 2};
-        kernels.tile(p.q + (span.first_row + row) * p.q_stride + int64_t{h} * p.head_dim, p.head_dim, p.scale,
-                     mine.k_panel, mine.v_panel, low, high, &state);
-        out[0] = state.max;
-        out[1] = state.sum;
+      AttentionState state[kMaxQueries];
+      for (int32_t g = 0; g < group; ++g) state[g] = {0, 0, at(tile - begin, kv_head * group + g) + 2};
+      kernels.tile(p.q + (span.first_row + row) * p.q_stride + int64_t{kv_head} * group * p.head_dim, group, p.head_dim,
+                   p.scale, mine.k_panel, mine.v_panel, low, high, state);
+      for (int32_t g = 0; g < group; ++g) {
+        float* out = at(tile - begin, kv_head * group + g);
+        out[0] = state[g].max;
+        out[1] = state[g].sum;
       }
     });
     for (int32_t h = 0; h < p.heads; ++h)

@@ -17,7 +17,7 @@ struct CpuOps::WorkerScratch {
   alignas(64) float k_panel[kAttentionTile * kMaxHeadDim];
   alignas(64) float v_panel[kAttentionTile * kMaxHeadDim];
   alignas(64) float query_acc[kQueryFloats];
-  alignas(64) float tile_acc[kMaxHeadDim];
+  alignas(64) float tile_acc[kQueryFloats];
   alignas(64) float cosine[kMaxHeadDim / 2];
   alignas(64) float sine[kMaxHeadDim / 2];
   AttentionState state[kMaxQueries];
