@@ -77,12 +77,12 @@ ThreadPool::~ThreadPool() {
 bool ThreadPool::claim_and_run(uint64_t epoch, int32_t worker) {
   uint64_t ticket = ticket_.load(std::memory_order_acquire);
   while ((ticket >> 32) == epoch) {
-    const uint32_t count = count_.load(std::memory_order_relaxed);
-    const Call call = call_.load(std::memory_order_relaxed);
-    const void* context = context_.load(std::memory_order_relaxed);
+    const uint32_t count = count_.load(std::memory_order_acquire);
+    const Call call = call_.load(std::memory_order_acquire);
+    const void* context = context_.load(std::memory_order_acquire);
     const uint32_t index = static_cast<uint32_t>(ticket);
     if (index >= count) return false;
-    // Success proves that the loop of `epoch` still had an unclaimed index, so the three values above are its own.
+    // Success proves that the ticket was not closed since it was read: the three values above are that loop's own.
     if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_acquire))
       continue;
     call(context, index, worker);
@@ -101,10 +101,12 @@ void ThreadPool::work(int32_t worker) {
 void ThreadPool::run(int64_t count, Call call, const void* context) {
   CHECK(count < (int64_t{1} << 31), "a parallel loop is too long");
   const uint32_t epoch = epoch_.load(std::memory_order_relaxed) + 1;
-  // The previous loop is over: all its indices are claimed and done, so nobody can claim until the new ticket.
-  count_.store(static_cast<uint32_t>(count), std::memory_order_relaxed);
-  call_.store(call, std::memory_order_relaxed);
-  context_.store(context, std::memory_order_relaxed);
+  // The previous loop is over, but a late worker may hold its last ticket and would find an unclaimed index as soon as it
+  // sees a larger count. Closing the ticket first makes its claim fail: who sees one of the new values sees this too.
+  ticket_.store(static_cast<uint64_t>(epoch) << 32 | UINT32_MAX, std::memory_order_relaxed);
+  count_.store(static_cast<uint32_t>(count), std::memory_order_release);
+  call_.store(call, std::memory_order_release);
+  context_.store(context, std::memory_order_release);
   unfinished_.store(static_cast<uint32_t>(count), std::memory_order_relaxed);
   ticket_.store(static_cast<uint64_t>(epoch) << 32, std::memory_order_release);
   epoch_.store(epoch, std::memory_order_seq_cst);
