@@ -1,6 +1,7 @@
 // ThreadPool: every index exactly once, whoever is awake.
 #include "kernels/cpu/thread_pool.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -31,6 +32,22 @@ TEST_CASE("each index runs exactly once, over thousands of short loops", "[pool]
     CHECK(total == wanted);
     CHECK(hits[96] == 2000 / 98);
   }
+}
+
+TEST_CASE("a late worker never runs a short loop's body on a longer loop's index", "[pool]") {
+  ThreadPool pool(5);  // more threads than cores: some are always late
+  std::atomic<int> wrong{0};
+  std::vector<int> hits(300);
+  for (int round = 0; round < 20000; ++round) {
+    const int64_t count = round % 2 == 0 ? 2 : 300;
+    std::fill(hits.begin(), hits.end(), 0);
+    pool.parallel_for(count, [&, count](int64_t i) {
+      if (i >= count) ++wrong;
+      ++hits[static_cast<size_t>(i)];
+    });
+    for (int64_t i = 0; i < 300; ++i) wrong += hits[static_cast<size_t>(i)] != (i < count ? 1 : 0);
+  }
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("worker numbers name threads, and writes are visible after the loop", "[pool]") {
