@@ -22,7 +22,7 @@ struct Exchange {
 };
 thread_local Exchange* current = nullptr;
 
-/// Reads a synthetic header from memory, writes to the client. Functions without `override` are pure virtuals of some
+/// Reads a synthetic header from memory, writes to the client. No `override`: some functions are pure virtuals of some
 /// releases and unknown to others.
 class MemoryStream final : public httplib::Stream {
  public:
@@ -35,23 +35,23 @@ class MemoryStream final : public httplib::Stream {
   bool is_peer_alive() const { return !broken_; }
   time_t duration() const { return 0; }
 
-  ssize_t read(char* out, size_t size) override {
+  ssize_t read(char* out, size_t size) {
     const size_t count = std::min(size, input_.size() - at_);
     std::memcpy(out, input_.data() + at_, count);
     at_ += count;
     return static_cast<ssize_t>(count);
   }
-  ssize_t write(const char* bytes, size_t size) override {
+  ssize_t write(const char* bytes, size_t size) {
     if (broken_ || !write_({bytes, size})) {
       broken_ = true;
       return -1;
     }
     return static_cast<ssize_t>(size);
   }
-  void get_remote_ip_and_port(std::string&, int&) const override {}
-  void get_local_ip_and_port(std::string&, int&) const override {}
+  void get_remote_ip_and_port(std::string&, int&) const {}
+  void get_local_ip_and_port(std::string&, int&) const {}
   // never the real descriptor: 0.11 answers 500 when it is not below FD_SETSIZE
-  socket_t socket() const override { return 0; }
+  socket_t socket() const { return 0; }
   bool broken() const { return broken_; }
 
  private:
