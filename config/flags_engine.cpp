@@ -78,7 +78,7 @@ std::vector<Flag> engine_flags() {
                   .group = memory, .metavar = "BYTES", .help = "KV cache size (4GiB style works); 0: from free memory.",
                   .min = 0, .max = 1e15, .aliases = {{"kv-cache-memory"}}});
   rows.push_back({.name = "gpu-memory-utilization", .field = SLIP_FIELD(engine.gpu_memory_utilization),
-                  .group = memory, .metavar = "SHARE", .help = "Share of the device's memory for everything.",
+                  .group = memory, .metavar = "SHARE", .help = "Share of the available memory that the KV cache may take.",
                   .min = 0.01, .max = 1,
                   .aliases = {{"mem-fraction-static", false, {}, {}, kShareWarning},
                               {"free-gpu-memory-fraction", false, {}, {}, kFreeShareWarning},
@@ -137,7 +137,7 @@ std::vector<Flag> speculative_flags() {
                   .help = "Most tokens drafted at once; 0: the method's own.", .min = 0, .max = 15,
                   .aliases = {{"speculative-num-draft-tokens"}, {"spec-draft-n-max"}, {"draft-max"}, {"draft"}}});
   rows.push_back({.name = "speculative-config.policy", .field = SLIP_FIELD(engine.speculative.policy),
-                  .group = group, .metavar = "NAME", .help = "adaptive (width by measured gain), fixed or off.",
+                  .group = group, .metavar = "NAME", .help = "fixed or adaptive (both the full width that the batch allows, so far), or off.",
                   .choices = {"adaptive", "fixed", "off"}});
   rows.push_back({.name = "speculative-config.prompt-lookup-min",
                   .field = SLIP_FIELD(engine.speculative.prompt_lookup_min), .group = group, .metavar = "N",

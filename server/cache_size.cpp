@@ -8,8 +8,6 @@
 namespace slipstream {
 namespace {
 
-constexpr double kShareOfFree = 0.5;  // pages are touched lazily: this is a bound, not what is taken at the start
-
 int64_t read_number(const char* path, int64_t otherwise) {
   std::ifstream file(path);
   int64_t value = 0;
@@ -46,7 +44,7 @@ Result<CachePlan> plan_cache(const EngineConfig& config, int32_t model_context, 
                             "max-model-len");
   const int64_t budget = config.kv_cache_memory_bytes > 0
                              ? config.kv_cache_memory_bytes
-                             : static_cast<int64_t>(static_cast<double>(memory_bytes) * kShareOfFree);
+                             : static_cast<int64_t>(static_cast<double>(memory_bytes) * config.gpu_memory_utilization);
   const int64_t block = config.block_size;
   const int64_t fitting_blocks = std::min<int64_t>(budget / block_bytes, std::numeric_limits<int32_t>::max() / block);
   const int64_t wanted_context = config.max_model_len > 0 ? config.max_model_len : model_context;

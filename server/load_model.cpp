@@ -131,12 +131,14 @@ Result<std::unique_ptr<Loaded>> load_served_model(const Config& config, EngineHo
   shape.slots = wanted.max_num_seqs;
   shape.block_tokens = wanted.block_size;
   shape.max_rows = wanted.max_num_batched_tokens;
-  shape.max_draft_tokens = speculates ? wanted.speculative.num_speculative_tokens : 0;
+  constexpr int32_t kNgramDrafts = 4;  // when the operator leaves the number to the method
+  const int32_t drafts = wanted.speculative.num_speculative_tokens;
+  shape.max_draft_tokens = !speculates ? 0 : drafts > 0 ? drafts : kNgramDrafts;
 
   LoadOptions options;
   options.max_rows = shape.max_rows;
   options.max_logit_rows = shape.max_logit_rows();
-  options.dummy = wanted.load_format == "dummy";
+  options.dummy = wanted.load_format == "dummy" && !without_weights;  // a bare config already opened as dummy weights
   options.dummy_seed = wanted.seed;
   options.progress = [&progress](uint64_t done, uint64_t all) {
     progress("loading weights: " + std::to_string(done >> 20) + " of " + std::to_string(all >> 20) + " MiB");
@@ -168,7 +170,7 @@ Result<std::unique_ptr<Loaded>> load_served_model(const Config& config, EngineHo
   ModelInfo& info = services.model;
   info.names = model_names(config, path, model_config);
   info.architecture = model_config.architecture;
-  info.format = options.dummy ? "dummy" : checkpoint->kind() == CheckpointKind::kGguf ? "gguf" : "safetensors";
+  info.format = wanted.load_format == "dummy" ? "dummy" : checkpoint->kind() == CheckpointKind::kGguf ? "gguf" : "safetensors";
   info.context_length = cache.context;
   info.vocab = model_config.vocab;
   info.eos_ids = model_config.eos_ids.empty() ? services.tokenizer->eos_ids() : model_config.eos_ids;
@@ -179,6 +181,10 @@ Result<std::unique_ptr<Loaded>> load_served_model(const Config& config, EngineHo
                           {"weights_seconds", weights_s},
                           {"backend", parts.ops->name()}}
                          .dump();
+
+  // What two starts must share for their answers to be comparable; no times, no sizes that depend on free memory.
+  info.build_facts = std::to_string(checkpoint->total_bytes()) + "|" + parts.ops->name() + "|" + info.kernel_report + "|" +
+                     wanted.kv_cache_dtype;
 
   EngineLimits limits;
   limits.max_num_seqs = wanted.max_num_seqs;

@@ -202,13 +202,17 @@ int run_server(const Config& config, const Loader& loader) {
 
   loading.thread = std::thread([&] {
     const auto start = std::chrono::steady_clock::now();
-    auto result = loader(config, make_hooks(edge.metrics(), fatal),
-                         [&edge](std::string text) { edge.set_progress(std::move(text)); });
+    try {
+      auto result = loader(config, make_hooks(edge.metrics(), fatal),
+                           [&edge](std::string text) { edge.set_progress(std::move(text)); });
+      if (result.ok())
+        loading.loaded = std::move(*result);
+      else
+        loading.error = result.error().message;
+    } catch (const std::exception& error) {
+      loading.error = std::string("loading failed: ") + error.what();  // memory refused, an unknown instruction set
+    }
     loading.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (result.ok())
-      loading.loaded = std::move(*result);
-    else
-      loading.error = result.error().message;
     loading.done = true;
   });
   while (!loading.done) {

@@ -14,7 +14,7 @@ void complete(Services* services) {
   // what must be equal for two answers to be comparable: program, model, context
   const std::string facts = std::string(kVersion) + "|" + (model.names.empty() ? "" : model.names.front()) + "|" +
                             model.architecture + "|" + model.format + "|" + std::to_string(model.vocab) + "|" +
-                            model.load_report;
+                            model.build_facts;
   if (services->model.created == 0) services->model.created = static_cast<int64_t>(std::time(nullptr));
   services->fingerprint = "fp_" + to_hex(sha256(facts)).substr(0, 12);
   int64_t longest = 1;

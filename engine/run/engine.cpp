@@ -88,6 +88,9 @@ void Engine::Body::run() {
     } catch (const EngineFault& fault) {
       die(fault.code, fault.what());
       return;
+    } catch (const std::exception& error) {
+      die(FaultCode::kInvariant, std::string("the engine thread failed: ") + error.what());
+      return;
     }
   }
   scheduler.end_all(FinishReason::kError, kStopText);

@@ -46,6 +46,8 @@ void WorkerGroup::rank_loop(Rank* rank) {
     abort(FaultCode::kDevice, error.what());
   } catch (const std::bad_alloc&) {
     abort(FaultCode::kDevice, "host memory is exhausted in a step");
+  } catch (const std::exception& error) {
+    abort(FaultCode::kInvariant, std::string("a step failed: ") + error.what());
   }
 }
 

@@ -9,6 +9,8 @@
 namespace slipstream {
 namespace {
 
+constexpr int64_t kClaimBytes = 128 * 1024;
+
 /// Copies or adds finished sums of one pair of tiles: `width` of the 16 panel rows are real, from output row `first`.
 template <typename Store>
 void each_output(const float (*values)[kPanelRows], int32_t rows, int64_t width, const Store& store) {
@@ -41,8 +43,9 @@ void CpuOps::multiply(const PackedWeight& w, const Activation& x, const Epilogue
   if (x.rows == 0) return;
   prepare_sums(w, x);
   const int64_t row_blocks = (x.rows + kRowBlock - 1) / kRowBlock;
-  // about 16 claims per thread: small enough to balance, large enough to hide the claim
-  const int64_t step = std::max<int64_t>(1, w.pairs * row_blocks / (16 * pool_.threads()));
+  // Claims of up to 128 KB stream well and hide the claim; small matrices still give each thread eight, for balance.
+  const int64_t pair_bytes = 2 * w.parts.front().tile_bytes;
+  const int64_t step = std::max<int64_t>(1, std::min(kClaimBytes / pair_bytes, w.pairs * row_blocks / (8 * pool_.threads())));
   const int64_t chunks = (w.pairs + step - 1) / step;
   pool_.parallel_for_worker(chunks * row_blocks, [&](int64_t item, int32_t worker) {
     const int64_t chunk = item / row_blocks;

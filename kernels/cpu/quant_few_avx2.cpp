@@ -39,6 +39,9 @@ inline __attribute__((always_inline)) void group_dots(const __m256i c[8], int g,
   }
 }
 
+/// How far ahead weights are asked for: the processor's own prefetch stops at page ends and starts anew in each tile.
+constexpr int kPrefetchBytes = 1536;
+
 template <DType D, int R>
 void few_product(const uint8_t* tile, int64_t begin, int64_t end, const QuantRows& x, int64_t row0,
                  float (*acc)[kPanelRows]) {
@@ -56,6 +59,8 @@ void few_product(const uint8_t* tile, int64_t begin, int64_t end, const QuantRow
       at[m] = (row0 + m) * blocks + block;
       xq[m] = x.q + at[m] * kBlock;
     }
+    if constexpr (Shape<D>::kPlanes != CodePlanes::kInt8) for (int line = 0; line < BlockCursor<D>::kBlockBytes; line += 64)
+      _mm_prefetch(reinterpret_cast<const char*>(cursor.block + kPrefetchBytes + line), _MM_HINT_T0);
     __m256i c[8];
     unpack_codes<D>(cursor.block, c);
     __m256 scale[2], min[2];

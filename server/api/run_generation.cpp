@@ -212,7 +212,9 @@ HttpResponse run_generation(Call& call, GenerationRequest request, Endpoint endp
   record.top_p = request.sampling.top_p;
   record.seed = generation->seed();
   record.prompt_tokens = generation->usage().prompt_tokens;
-  call.peer.on_gone([generation = generation.get()] { generation->cancel(); });
+  call.peer.on_gone([weak = std::weak_ptr<Generation>(generation)] {
+    if (const auto alive = weak.lock()) alive->cancel();
+  });
   if (request.stream) return streamed_answer(call, generation, std::move(head), std::move(request));
   return whole_answer(call, generation, head, request);
 }

@@ -43,10 +43,14 @@ TEST_CASE("the cache follows memory, context and slots") {
   config.max_num_seqs = 4;
   config.block_size = 32;
   // room for everything: twice what the slots can fill
+  config.gpu_memory_utilization = 0.5;
   CachePlan plan = plan_cache(config, 1024, 1000, int64_t{1} << 40).value();
   CHECK(plan.context == 1024);
   CHECK(plan.blocks == 32 * 4 * 2);
   // 100 blocks of memory (half of what is free): the context shrinks to what fits
+  config.gpu_memory_utilization = 0.25;
+  CHECK(plan_cache(config, 100000, 1000, 200 * 1000).value().blocks == 50);
+  config.gpu_memory_utilization = 0.5;
   plan = plan_cache(config, 100000, 1000, 200 * 1000).value();
   CHECK(plan.blocks == 100);
   CHECK(plan.context == 3200);
