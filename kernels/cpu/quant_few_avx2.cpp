@@ -59,7 +59,7 @@ void few_product(const uint8_t* tile, int64_t begin, int64_t end, const QuantRow
       at[m] = (row0 + m) * blocks + block;
       xq[m] = x.q + at[m] * kBlock;
     }
-    if constexpr (Shape<D>::kPlanes != CodePlanes::kInt8) for (int line = 0; line < BlockCursor<D>::kBlockBytes; line += 64)
+    for (int line = 0; line < BlockCursor<D>::kBlockBytes; line += 64)
       _mm_prefetch(reinterpret_cast<const char*>(cursor.block + kPrefetchBytes + line), _MM_HINT_T0);
     __m256i c[8];
     unpack_codes<D>(cursor.block, c);
