@@ -355,6 +355,32 @@ def test_slow_reader_is_cut(start_stub):
         s.close()
 
 
+def test_keep_alive_comments_follow_progress(start_stub):
+    """A queued stream hears that the server works; one behind a stuck step hears nothing."""
+    server = start_stub("--stub-step-us=15000", "--max-num-seqs=1", "--keep-alive-comment=2")
+    first = server.connect()
+    first.sendall(build("POST", CHAT, chat("k" * 1000, stream=True)))
+    assert first.recv(20)
+    second = server.connect()
+    second.sendall(build("POST", CHAT, chat("hi", stream=True)))
+    second.settimeout(6)
+    heard = b""
+    while b": keep-alive" not in heard:
+        heard += second.recv(4096)
+    assert b"data:" not in heard
+    for s in (first, second):
+        s.close()
+    stuck = start_stub("--stub-step-us=5000000", "--keep-alive-comment=2")
+    with stuck.connect() as s:
+        s.sendall(build("POST", CHAT, chat("hi", stream=True)))
+        s.settimeout(4)
+        heard = b""
+        with pytest.raises(TimeoutError):
+            while True:
+                heard += s.recv(4096)
+        assert b"keep-alive\n" not in heard and b"data:" not in heard
+
+
 def test_nan_row_ends_one_request(start_stub):
     server = start_stub("--stub-nan-row=3")
     a = server.post(CHAT, chat("abcdef", stream=True))
