@@ -97,11 +97,13 @@ Status check_value(const Parameter& p, const Json& value) {
   return Ok{};
 }
 
-/// Values that check_value has passed; null counts as absent.
+/// Values that check_value has passed: a field that the endpoint's table does not hold was not checked, and counts as
+/// absent, as null does.
 class Fields {
  public:
-  explicit Fields(const Json& body) : body_(body) {}
+  Fields(const Json& body, Endpoint endpoint) : body_(body), endpoint_(endpoint) {}
   const Json* find(std::string_view name) const {
+    if (find_parameter(name, endpoint_) == nullptr) return nullptr;
     const auto it = body_.find(std::string(name));
     return it == body_.end() || it->is_null() ? nullptr : &*it;
   }
@@ -120,6 +122,7 @@ class Fields {
 
  private:
   const Json& body_;
+  const Endpoint endpoint_;
 };
 
 Status check_members(const Json& body, Endpoint endpoint, const SchemaContext& context) {
@@ -295,7 +298,7 @@ Result<std::vector<int32_t>> read_token_ids(const Json& list, const std::string&
 
 Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, const SchemaContext& context) {
   SLIP_RETURN_IF_ERROR(check_members(body, endpoint, context));
-  const Fields fields(body);
+  const Fields fields(body, endpoint);
   GenerationRequest out;
   fields.get("model", &out.model);
   SLIP_RETURN_IF_ERROR(read_stream(fields, &out));

@@ -56,6 +56,23 @@ TEST_CASE("aliases and their winners") {
   CHECK(read(chat_with(R"("min_new_tokens":2)"))->sampling.min_tokens == 2);
 }
 
+TEST_CASE("a field of the other endpoint is unknown here, whatever its value") {
+  int checked = 0;
+  for (const Parameter& p : parameters())
+    for (const Endpoint endpoint : {kChat, kCompletions}) {
+      if (find_parameter(p.name, endpoint) != nullptr) continue;
+      for (const char* value : {"true", "\"x\"", "1.5", "1", "-1", "99999999999", "{}", "[]", "[{}]", "null"}) {
+        const std::string more = "\"max_tokens\":3,\"" + std::string(p.name) + "\":" + value;
+        INFO(more);
+        const auto request = read(endpoint == kChat ? chat_with(more) : R"({"prompt":"y",)" + more + "}", endpoint);
+        REQUIRE(request.ok());
+        CHECK(request->sampling.max_tokens == 3);
+        ++checked;
+      }
+    }
+  CHECK(checked > 100);
+}
+
 TEST_CASE("every bounded parameter is refused just outside its bounds and taken on them") {
   int checked = 0;
   for (const Parameter& p : parameters()) {
