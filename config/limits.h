@@ -52,6 +52,7 @@ inline constexpr int32_t kStopTokenIds = 64;
 inline constexpr int32_t kLogitBiasEntries = 1024;
 inline constexpr int32_t kMessages = 4096;
 inline constexpr int32_t kPromptsPerRequest = 64;                     // /v1/completions
+inline constexpr int32_t kChoicesPerRequest = 64;                    // prompts times n
 inline constexpr int32_t kCacheSaltBytes = 1024;
 inline constexpr int32_t kRequestIdBytes = 128;
 

@@ -42,6 +42,11 @@ Result<CachePlan> plan_cache(const EngineConfig& config, int32_t model_context, 
     return invalid_argument("max-model-len " + std::to_string(config.max_model_len) + " is above the model's context of " +
                                 std::to_string(model_context) + " tokens; lower it or leave it out",
                             "max-model-len");
+  // Pages are touched lazily, so the system would grant it now and end the process later.
+  if (config.kv_cache_memory_bytes > memory_bytes)
+    return invalid_argument("kv-cache-memory-bytes asks for " + mib(config.kv_cache_memory_bytes) + "; " + mib(memory_bytes) +
+                                " are available; lower it, or leave it out to take what fits",
+                            "kv-cache-memory-bytes");
   const int64_t budget = config.kv_cache_memory_bytes > 0
                              ? config.kv_cache_memory_bytes
                              : static_cast<int64_t>(static_cast<double>(memory_bytes) * config.gpu_memory_utilization);

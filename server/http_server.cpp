@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -316,7 +317,12 @@ class HttpServer::Reactor {
         watch(EPOLL_CTL_MOD, c->fd.get(), EPOLLRDHUP | EPOLLONESHOT);
         queue_.push_back(c);
         if (idle_ < static_cast<int>(queue_.size()) && static_cast<int>(workers_.size()) < options_.workers)
-          workers_.emplace_back([this] { work(); });
+          try {
+            workers_.emplace_back([this] { work(); });
+          } catch (const std::system_error&) {
+            // No more threads to be had: those that run take the connection in turn. With none it would wait for ever.
+            if (workers_.empty()) throw;
+          }
         pool_work_.notify_one();
         return;
       }

@@ -67,7 +67,7 @@ struct Engine::Body {
   std::condition_variable settled;  // drain waits here
   std::vector<std::shared_ptr<Request>> inbox;
   EngineState state = EngineState::kStarting;
-  int64_t queued_requests = 0;      // admitted and not yet given a slot
+  int64_t queued_requests = 0;      // choices of requests that were admitted and have no slot yet
   int64_t queued_tokens = 0;
   bool idle = true;
   bool end_now = false;             // end every sequence at the next turn
@@ -153,7 +153,7 @@ void Engine::Body::launched(std::shared_ptr<const StepPlan> plan) {
 
 void Engine::Body::leave_queue(const Request& request) {
   std::lock_guard lock(mutex);
-  --queued_requests;
+  queued_requests -= request.n;
   queued_tokens -= static_cast<int64_t>(request.prompt.size());
 }
 
@@ -223,9 +223,11 @@ Status Engine::submit(std::shared_ptr<Request> request) {
     case EngineState::kStopped: return Error{ErrorCode::kUnavailable, kStopText, {}};
     case EngineState::kDead: return Error{ErrorCode::kUnavailable, kDeadText, {}};
   }
-  if (body_->queued_requests >= limits.max_queued_requests)
+  // Every choice counts. One request with many of them is let in when nobody waits, whatever the bound.
+  if (body_->queued_requests > 0 && body_->queued_requests + request->n > limits.max_queued_requests)
     return Error{ErrorCode::kResourceExhausted,
-                 "the queue holds " + std::to_string(body_->queued_requests) + " requests, its bound; retry later",
+                 "the queue holds " + std::to_string(body_->queued_requests) + " choices and takes " + std::to_string(limits.max_queued_requests) + "; " +
+                     std::to_string(request->n) + " more do not fit; retry later",
                  {}};
   // A single long prompt is let in when nobody waits, whatever the bound.
   if (body_->queued_requests > 0 && body_->queued_tokens + tokens > limits.max_queued_tokens)
@@ -235,7 +237,7 @@ Status Engine::submit(std::shared_ptr<Request> request) {
                      " more do not fit; retry later",
                  {}};
   if (request->arrival == Clock::TimePoint{}) request->arrival = body_->clock.now();
-  ++body_->queued_requests;
+  body_->queued_requests += request->n;
   body_->queued_tokens += tokens;
   body_->inbox.push_back(std::move(request));
   body_->work.notify_one();

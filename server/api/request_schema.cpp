@@ -338,6 +338,12 @@ Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, c
 
   if (endpoint == kCompletions) {
     SLIP_RETURN_IF_ERROR(read_prompts(fields, context.vocab, &out));
+    const int64_t choices = static_cast<int64_t>(out.prompts.size()) * out.n;
+    if (choices > limits::kChoicesPerRequest)
+      return invalid_argument(std::to_string(out.prompts.size()) + " prompts with n " + std::to_string(out.n) + " make " +
+                                  std::to_string(choices) + " choices; the limit is " +
+                                  std::to_string(limits::kChoicesPerRequest) + " a request: send several",
+                              "n");
     fields.get("echo", &out.echo);
     if (out.echo && out.sampling.top_logprobs >= 0)
       return unsupported("echo together with logprobs is not supported: log-probabilities of the prompt are not "

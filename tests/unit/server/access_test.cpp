@@ -65,9 +65,12 @@ TEST_CASE("the cache follows memory, context and slots") {
   CHECK_FALSE(plan_cache(config, 1024, 1000, int64_t{1} << 40).ok());
   config.max_model_len = 0;
   config.kv_cache_memory_bytes = 64 * 1000;
-  CHECK(plan_cache(config, 1024, 1000, 0).value().blocks == 64);
+  CHECK(plan_cache(config, 1024, 1000, 64 * 1000).value().blocks == 64);
+  const auto too_large = plan_cache(config, 1024, 1000, 64 * 1000 - 1);
+  REQUIRE_FALSE(too_large.ok());
+  CHECK(too_large.error().param == "kv-cache-memory-bytes");
   config.kv_cache_memory_bytes = 1;
-  CHECK_FALSE(plan_cache(config, 1024, 1000, 0).ok());
+  CHECK_FALSE(plan_cache(config, 1024, 1000, 64 * 1000).ok());
 }
 
 TEST_CASE("histograms are cumulative on the page") {

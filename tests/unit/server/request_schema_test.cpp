@@ -56,6 +56,18 @@ TEST_CASE("aliases and their winners") {
   CHECK(read(chat_with(R"("min_new_tokens":2)"))->sampling.min_tokens == 2);
 }
 
+TEST_CASE("prompts times n is bounded") {
+  const auto fan = [](int prompts, int n) {
+    std::string list;
+    for (int i = 0; i < prompts; ++i) list += i == 0 ? "\"a\"" : ",\"a\"";
+    return read("{\"prompt\":[" + list + "],\"n\":" + std::to_string(n) + "}", kCompletions);
+  };
+  CHECK(fan(64, 1).ok());
+  CHECK(fan(4, 16).ok());
+  CHECK(param_of(fan(5, 16)) == "n");
+  CHECK(param_of(fan(64, 2)) == "n");
+}
+
 TEST_CASE("a field of the other endpoint is unknown here, whatever its value") {
   int checked = 0;
   for (const Parameter& p : parameters())
