@@ -10,25 +10,10 @@
 #include <vector>
 
 #include "config/limits.h"
+#include "engine/base/utf8.h"
 
 namespace slipstream {
 namespace {
-
-/// Length of the UTF-8 character at `p`, or 0 when it is malformed. Table 3-7 of the Unicode standard.
-size_t utf8_length(const unsigned char* p, const unsigned char* end) {
-  const auto tail = [&](int i, unsigned char low = 0x80, unsigned char high = 0xbf) {
-    return p + i < end && p[i] >= low && p[i] <= high;
-  };
-  if (p[0] < 0x80) return 1;
-  if (p[0] >= 0xc2 && p[0] <= 0xdf) return tail(1) ? 2 : 0;
-  if (p[0] == 0xe0) return tail(1, 0xa0) && tail(2) ? 3 : 0;
-  if (p[0] == 0xed) return tail(1, 0x80, 0x9f) && tail(2) ? 3 : 0;
-  if (p[0] >= 0xe1 && p[0] <= 0xef) return tail(1) && tail(2) ? 3 : 0;
-  if (p[0] == 0xf0) return tail(1, 0x90) && tail(2) && tail(3) ? 4 : 0;
-  if (p[0] >= 0xf1 && p[0] <= 0xf3) return tail(1) && tail(2) && tail(3) ? 4 : 0;
-  if (p[0] == 0xf4) return tail(1, 0x80, 0x8f) && tail(2) && tail(3) ? 4 : 0;
-  return 0;
-}
 
 class Guard {
  public:
@@ -190,8 +175,13 @@ class Guard {
         continue;
       }
       if (*at_ < 0x20) return fail("a control character inside a string");
-      const size_t length = utf8_length(at_, end_);
-      if (length == 0) return fail("invalid UTF-8");
+      size_t length = 1;
+      if (*at_ >= 0x80) {
+        const Utf8Sequence sequence =
+            utf8_sequence_at({reinterpret_cast<const char*>(at_), static_cast<size_t>(end_ - at_)}, 0);
+        if (!sequence.complete) return fail("invalid UTF-8");
+        length = sequence.bytes;
+      }
       if (out) out->append(reinterpret_cast<const char*>(at_), length);
       at_ += length;
     }
@@ -227,7 +217,7 @@ class Guard {
         if (low < 0xdc00 || low > 0xdfff) return fail("a lone surrogate");
         code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
       }
-      if (out) append_utf8(code, out);
+      if (out) append_utf8(*out, code);
       return true;
     }
     const std::string_view names = "\"\\/bfnrt";
@@ -236,24 +226,6 @@ class Guard {
     if (index == std::string_view::npos) return fail("an unknown escape");
     if (out) out->push_back(values[index]);
     return true;
-  }
-
-  static void append_utf8(uint32_t code, std::string* out) {
-    if (code < 0x80) {
-      out->push_back(static_cast<char>(code));
-    } else if (code < 0x800) {
-      out->push_back(static_cast<char>(0xc0 | (code >> 6)));
-      out->push_back(static_cast<char>(0x80 | (code & 0x3f)));
-    } else if (code < 0x10000) {
-      out->push_back(static_cast<char>(0xe0 | (code >> 12)));
-      out->push_back(static_cast<char>(0x80 | ((code >> 6) & 0x3f)));
-      out->push_back(static_cast<char>(0x80 | (code & 0x3f)));
-    } else {
-      out->push_back(static_cast<char>(0xf0 | (code >> 18)));
-      out->push_back(static_cast<char>(0x80 | ((code >> 12) & 0x3f)));
-      out->push_back(static_cast<char>(0x80 | ((code >> 6) & 0x3f)));
-      out->push_back(static_cast<char>(0x80 | (code & 0x3f)));
-    }
   }
 
   const unsigned char* begin_;
@@ -271,17 +243,6 @@ Status check_json(std::string_view text) {
     return invalid_argument("the body of " + std::to_string(text.size()) + " bytes is longer than the limit of " +
                             std::to_string(limits::kBodyBytes));
   return Guard(text).run();
-}
-
-bool is_valid_utf8(std::string_view text) {
-  const auto* p = reinterpret_cast<const unsigned char*>(text.data());
-  const auto* end = p + text.size();
-  while (p < end) {
-    const size_t length = utf8_length(p, end);
-    if (length == 0) return false;
-    p += length;
-  }
-  return true;
 }
 
 }  // namespace slipstream

@@ -13,7 +13,4 @@ namespace slipstream {
 /// a JSON library accepts the text, recurses at most limits::kJsonDepth deep and sees finite numbers.
 Status check_json(std::string_view text);
 
-/// Whether `text` is well-formed UTF-8 (no surrogates, no overlong forms, at most U+10FFFF).
-bool is_valid_utf8(std::string_view text);
-
 }  // namespace slipstream

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "server/json_guard.h"
+#include "engine/base/utf8.h"
 
 namespace slipstream::json_text {
 namespace {
@@ -15,19 +15,10 @@ std::string replace_invalid_utf8(std::string_view text) {
   if (is_valid_utf8(text)) return std::string(text);
   std::string out;
   for (size_t i = 0; i < text.size();) {
-    size_t length = 1;
-    const auto first = static_cast<unsigned char>(text[i]);
-    if (first >= 0xf0) length = 4;
-    else if (first >= 0xe0) length = 3;
-    else if (first >= 0xc0) length = 2;
-    const std::string_view character = text.substr(i, length);
-    if (character.size() == length && is_valid_utf8(character)) {
-      out += character;
-      i += length;
-    } else {
-      out += kReplacement;
-      ++i;
-    }
+    const Utf8Sequence sequence = utf8_sequence_at(text, i);
+    const size_t length = sequence.complete ? sequence.bytes : 1;
+    out += sequence.complete ? text.substr(i, length) : kReplacement;
+    i += length;
   }
   return out;
 }

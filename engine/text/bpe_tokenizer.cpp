@@ -158,7 +158,7 @@ std::string BpeTokenizer::decode(std::span<const int32_t> ids, bool skip_special
   if (drops_first_space() && !view.empty() && view[0] == ' ') view.remove_prefix(1);
   std::string out;
   out.reserve(view.size());
-  if (unicode::append_repaired(out, view) > 0) unicode::append(out, unicode::kReplacement);
+  if (unicode::append_repaired(out, view) > 0) append_utf8(out, unicode::kReplacement);
   return out;
 }
 

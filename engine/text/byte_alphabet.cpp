@@ -34,7 +34,7 @@ const Alphabet& alphabet() {
 char32_t byte_character(uint8_t byte) { return alphabet().character[byte]; }
 
 void append_byte_characters(std::string& out, std::string_view bytes) {
-  for (char byte : bytes) unicode::append(out, byte_character(static_cast<uint8_t>(byte)));
+  for (char byte : bytes) append_utf8(out, byte_character(static_cast<uint8_t>(byte)));
 }
 
 bool append_bytes_of(std::string& out, std::string_view text) {

@@ -49,7 +49,7 @@ Value convert_messages(const nlohmann::ordered_json& messages, const jinja::Mete
     auto dict = std::make_shared<jinja::DictObject>();
     for (const auto& [key, field] : message.items()) {
       const bool role = key == "role" && field.is_string() && is_role(field.get_ref<const std::string&>());
-      if (jinja::find_invalid_utf8(key) != std::string::npos) jinja::fail("a key of the request is not valid UTF-8");
+      if (first_invalid_utf8(key) != std::string::npos) jinja::fail("a key of the request is not valid UTF-8");
       dict->set(Value::string(jinja::Text(key, true)), jinja::from_json(field, !role, meter, 2), meter);
     }
     items.push_back(Value::dict(std::move(dict)));
@@ -153,7 +153,7 @@ Result<std::shared_ptr<const ChatTemplate>> ChatTemplate::compile(std::string_vi
   if (source.size() > kMaxTemplateBytes)
     return invalid_argument("the chat template has " + std::to_string(source.size()) + " bytes; the limit is " +
                             std::to_string(kMaxTemplateBytes));
-  if (const size_t at = jinja::find_invalid_utf8(source); at != std::string::npos)
+  if (const size_t at = first_invalid_utf8(source); at != std::string::npos)
     return invalid_argument("the chat template is not valid UTF-8 at byte " + std::to_string(at));
   try {
     return std::shared_ptr<const ChatTemplate>(std::make_shared<CompiledTemplate>(

@@ -23,7 +23,7 @@ std::string Detokenizer::push(int32_t id) {
 
 std::string Detokenizer::finish() {
   std::string out;
-  if (!pending_.empty()) unicode::append(out, unicode::kReplacement);
+  if (!pending_.empty()) append_utf8(out, unicode::kReplacement);
   pending_.clear();
   return out;
 }

@@ -38,7 +38,7 @@ std::string lowercase(std::string_view text) {
       out += "i\xCC\x87";
       continue;
     }
-    unicode::append(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
+    append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
   }
   return out;
 }

@@ -332,7 +332,7 @@ class Lexer {
             size_t end = i;
             while (end < text.size() && end < i + 3 && text[end] >= '0' && text[end] <= '7')
               code = code * 8 + static_cast<char32_t>(text[end++] - '0');
-            append_utf8(&out, code);
+            append_utf8(out, code);
             i = end - 1;
           } else {
             out.push_back('\\');
@@ -355,7 +355,7 @@ class Lexer {
     }
     if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
       error("an escape in a string is no Unicode character; write the character itself");
-    append_utf8(out, code);
+    append_utf8(*out, code);
     return i + count;
   }
 

@@ -130,43 +130,4 @@ char32_t decode_utf8(std::string_view bytes, size_t offset, size_t* length) {
   }
 }
 
-void append_utf8(std::string* out, char32_t code) {
-  if (code < 0x80) {
-    out->push_back(static_cast<char>(code));
-  } else if (code < 0x800) {
-    out->push_back(static_cast<char>(0xC0 | code >> 6));
-    out->push_back(static_cast<char>(0x80 | (code & 0x3F)));
-  } else if (code < 0x10000) {
-    out->push_back(static_cast<char>(0xE0 | code >> 12));
-    out->push_back(static_cast<char>(0x80 | (code >> 6 & 0x3F)));
-    out->push_back(static_cast<char>(0x80 | (code & 0x3F)));
-  } else {
-    out->push_back(static_cast<char>(0xF0 | code >> 18));
-    out->push_back(static_cast<char>(0x80 | (code >> 12 & 0x3F)));
-    out->push_back(static_cast<char>(0x80 | (code >> 6 & 0x3F)));
-    out->push_back(static_cast<char>(0x80 | (code & 0x3F)));
-  }
-}
-
-size_t find_invalid_utf8(std::string_view bytes) {
-  size_t i = 0;
-  while (i < bytes.size()) {
-    const unsigned char lead = static_cast<unsigned char>(bytes[i]);
-    if (lead < 0x80) {
-      ++i;
-      continue;
-    }
-    const size_t count = lead >= 0xC2 && lead < 0xF5 ? sequence_length(lead) : 0;
-    if (count == 0 || i + count > bytes.size()) return i;
-    for (size_t k = 1; k < count; ++k)
-      if ((static_cast<unsigned char>(bytes[i + k]) & 0xC0) != 0x80) return i;
-    size_t length = 0;
-    const char32_t code = decode_utf8(bytes, i, &length);
-    const char32_t least = count == 2 ? 0x80 : count == 3 ? 0x800 : 0x10000;
-    if (code < least || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return i;
-    i += count;
-  }
-  return std::string_view::npos;
-}
-
 }  // namespace slipstream::jinja

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/utf8.h"
+
 namespace slipstream::jinja {
 
 /// Bytes up to `end` (exclusive), from the end of the run before.
@@ -61,8 +63,5 @@ class TextBuilder {
 
 /// The code point that starts at `offset`; *length is its bytes. The text must be valid UTF-8.
 char32_t decode_utf8(std::string_view bytes, size_t offset, size_t* length);
-void append_utf8(std::string* out, char32_t code);
-/// The offset of the first invalid byte, or npos. Surrogates and overlong forms are invalid.
-size_t find_invalid_utf8(std::string_view bytes);
 
 }  // namespace slipstream::jinja

@@ -89,7 +89,7 @@ void append_upper(std::string* out, char32_t code) {
   if (const SpecialCase* special = code < 0x80 ? nullptr : special_case(code))
     out->append(special->upper);
   else
-    append_utf8(out, static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(code))));
+    append_utf8(*out, static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(code))));
 }
 
 void append_title(std::string* out, char32_t code) {
@@ -97,7 +97,7 @@ void append_title(std::string* out, char32_t code) {
   if (special != nullptr && special->title != nullptr)
     out->append(special->title);
   else
-    append_utf8(out, static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(code))));
+    append_utf8(*out, static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(code))));
 }
 
 bool is_cased(char32_t code) { return is_upper(code) || is_lower(code) || is_title(code); }
@@ -141,7 +141,7 @@ void append_lower(std::string* out, std::string_view bytes, size_t offset, char3
   else if (code == 0x3A3)
     out->append(is_final_sigma(bytes, offset, length) ? "\xCF\x82" : "\xCF\x83");
   else
-    append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));
+    append_utf8(*out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));
 }
 
 // Calls map(out, bytes, offset, code, length) for each character.
@@ -277,7 +277,7 @@ Text to_swapped(const Text& text) {
         else if (is_lower(code))
           append_upper(out, code);
         else
-          append_utf8(out, code);
+          append_utf8(*out, code);
       });
 }
 

@@ -326,7 +326,7 @@ Value from_json(const nlohmann::ordered_json& json, bool user, const Meter& mete
     case nlohmann::json::value_t::number_float: return Value::of_real(json.get<double>());
     case nlohmann::json::value_t::string: {
       const auto& bytes = json.get_ref<const std::string&>();
-      if (const size_t at = find_invalid_utf8(bytes); at != std::string::npos)
+      if (const size_t at = first_invalid_utf8(bytes); at != std::string::npos)
         fail("a string of the request is not valid UTF-8 at byte " + std::to_string(at));
       return Value::string(Text(bytes, user));
     }
@@ -339,7 +339,7 @@ Value from_json(const nlohmann::ordered_json& json, bool user, const Meter& mete
     case nlohmann::json::value_t::object: {
       auto dict = std::make_shared<DictObject>();
       for (const auto& [key, value] : json.items()) {
-        if (const size_t at = find_invalid_utf8(key); at != std::string::npos)
+        if (const size_t at = first_invalid_utf8(key); at != std::string::npos)
           fail("a key of the request is not valid UTF-8 at byte " + std::to_string(at));
         dict->set(Value::string(Text(key, user)), from_json(value, user, meter, depth + 1), meter);
       }

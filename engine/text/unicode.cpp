@@ -1,4 +1,4 @@
-// UTF-8 checking and repair by the table of well-formed sequences (Unicode 3.9, table 3-7); properties from utf8proc.
+// UTF-8 repair and steps over engine/base/utf8; properties from utf8proc.
 #include "engine/text/unicode.h"
 
 #include <utf8proc.h>
@@ -11,45 +11,6 @@
 
 namespace slipstream::unicode {
 namespace {
-
-/// What may follow a lead byte: number of continuation bytes and the bounds of the first one. length 0: not a lead.
-struct Lead {
-  uint8_t length;
-  uint8_t low;
-  uint8_t high;
-};
-
-Lead lead_of(uint8_t byte) {
-  if (byte < 0x80) return {1, 0, 0};
-  if (byte < 0xC2) return {0, 0, 0};
-  if (byte < 0xE0) return {2, 0x80, 0xBF};
-  if (byte == 0xE0) return {3, 0xA0, 0xBF};
-  if (byte == 0xED) return {3, 0x80, 0x9F};
-  if (byte < 0xF0) return {3, 0x80, 0xBF};
-  if (byte == 0xF0) return {4, 0x90, 0xBF};
-  if (byte < 0xF4) return {4, 0x80, 0xBF};
-  if (byte == 0xF4) return {4, 0x80, 0x8F};
-  return {0, 0, 0};
-}
-
-struct Sequence {
-  size_t bytes;   // well-formed so far, at least 1
-  bool complete;  // a whole character
-  bool truncated; // the text ended inside a character that could still be completed
-};
-
-Sequence sequence_at(std::string_view text, size_t at) {
-  const Lead lead = lead_of(static_cast<uint8_t>(text[at]));
-  if (lead.length == 0) return {1, false, false};
-  for (size_t i = 1; i < lead.length; ++i) {
-    if (at + i == text.size()) return {i, false, true};
-    const auto byte = static_cast<uint8_t>(text[at + i]);
-    const uint8_t low = i == 1 ? lead.low : 0x80;
-    const uint8_t high = i == 1 ? lead.high : 0xBF;
-    if (byte < low || byte > high) return {i, false, false};
-  }
-  return {lead.length, true, false};
-}
 
 /// Canonical order: each run of characters with a combining class sorted by class, stably. utf8proc's own ordering
 /// is an insertion sort, quadratic for a long run of marks, so we do not use it.
@@ -73,20 +34,6 @@ utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<
 
 }  // namespace
 
-size_t first_invalid_utf8(std::string_view text) {
-  size_t at = 0;
-  while (at < text.size()) {
-    if (static_cast<uint8_t>(text[at]) < 0x80) {
-      ++at;
-      continue;
-    }
-    const Sequence sequence = sequence_at(text, at);
-    if (!sequence.complete) return at;
-    at += sequence.bytes;
-  }
-  return std::string_view::npos;
-}
-
 char32_t code_point_at(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) { return static_cast<char32_t>(static_cast<uint8_t>(text[at + i])); };
   switch (length_at(text, at)) {
@@ -103,34 +50,15 @@ size_t previous(std::string_view text, size_t end) {
   return at;
 }
 
-void append(std::string& out, char32_t c) {
-  const auto put = [&](char32_t byte) { out.push_back(static_cast<char>(static_cast<uint8_t>(byte))); };
-  if (c < 0x80) {
-    put(c);
-  } else if (c < 0x800) {
-    put(0xC0 | c >> 6);
-    put(0x80 | (c & 0x3F));
-  } else if (c < 0x10000) {
-    put(0xE0 | c >> 12);
-    put(0x80 | (c >> 6 & 0x3F));
-    put(0x80 | (c & 0x3F));
-  } else {
-    put(0xF0 | c >> 18);
-    put(0x80 | (c >> 12 & 0x3F));
-    put(0x80 | (c >> 6 & 0x3F));
-    put(0x80 | (c & 0x3F));
-  }
-}
-
 size_t append_repaired(std::string& out, std::string_view bytes) {
   size_t at = 0;
   while (at < bytes.size()) {
-    const Sequence sequence = sequence_at(bytes, at);
+    const Utf8Sequence sequence = utf8_sequence_at(bytes, at);
     if (sequence.truncated) return sequence.bytes;
     if (sequence.complete)
       out.append(bytes.substr(at, sequence.bytes));
     else
-      append(out, kReplacement);
+      append_utf8(out, kReplacement);
     at += sequence.bytes;
   }
   return 0;
@@ -168,7 +96,7 @@ std::string normalize(std::string_view text, Form form) {
   CHECK(size >= 0, "utf8proc composition");
   std::string out;
   out.reserve(text.size());
-  for (utf8proc_ssize_t i = 0; i < size; ++i) append(out, static_cast<char32_t>(points[static_cast<size_t>(i)]));
+  for (utf8proc_ssize_t i = 0; i < size; ++i) append_utf8(out, static_cast<char32_t>(points[static_cast<size_t>(i)]));
   return out;
 }
 

@@ -1,4 +1,4 @@
-// UTF-8 and the few Unicode facts that tokenizers need: checking, decoding, repair with U+FFFD, NFC, white space.
+// The few Unicode facts that tokenizers need beside engine/base/utf8: decoding, repair with U+FFFD, NFC, white space.
 // Knows no vocabulary. Character properties come from utf8proc; no tables of our own.
 #pragma once
 
@@ -7,13 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "engine/base/utf8.h"
+
 namespace slipstream::unicode {
 
 inline constexpr char32_t kReplacement = 0xFFFD;
 
-/// Strict UTF-8 (no surrogates, no overlong forms, at most U+10FFFF). Returns the offset of the first bad byte, or
-/// npos when all is well.
-size_t first_invalid_utf8(std::string_view text);
+using slipstream::first_invalid_utf8;
 
 /// Length of the character at `at` in valid UTF-8.
 inline size_t length_at(std::string_view text, size_t at) {
@@ -25,7 +25,6 @@ inline size_t length_at(std::string_view text, size_t at) {
 char32_t code_point_at(std::string_view text, size_t at);
 /// Start of the character that ends before `end` (> 0) in valid UTF-8.
 size_t previous(std::string_view text, size_t end);
-void append(std::string& out, char32_t code_point);
 
 /// Appends `bytes` to `out`; every maximal ill-formed part becomes one U+FFFD (Unicode 3.9, "best practice", as
 /// Rust and Python do). An incomplete character at the end stays unwritten and is returned as its length, 0..3.

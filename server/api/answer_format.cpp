@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "server/json_guard.h"
+#include "engine/base/utf8.h"
 #include "server/json_text.h"
 
 namespace slipstream::api {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "config/limits.h"
+#include "engine/base/utf8.h"
 #include "tests/catch.h"
 
 using namespace slipstream;

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "engine/base/utf8.h"
 #include "server/api/response_writer.h"
 #include "server/json_guard.h"
 #include "server/json_text.h"
