@@ -133,8 +133,7 @@ Result<std::string> chosen(const Flag& flag, const std::string& text, const std:
 
 std::string in_quotes(std::string_view text) {
   constexpr size_t kShown = 80;
-  if (text.size() <= kShown) return log::json_quote(text);
-  return log::json_quote(std::string(text.substr(0, kShown)) + "...");
+  return log::json_quote_cut(text, kShown);
 }
 
 Result<int64_t> parse_integer(std::string_view text, bool bytes) {

@@ -1,6 +1,8 @@
 // See edge.h.
 #include "server/edge.h"
 
+#include <vector>
+
 #include <algorithm>
 #include <chrono>
 #include <ctime>
@@ -256,32 +258,20 @@ HttpResponse Edge::finish(const HttpRequest& request, HttpResponse response, con
                            : log::Level::kInfo;
     if (!log::enabled(level)) return;
     const std::string short_path = path.substr(0, 256);
-    if (!record->generation) {
-      log::write(level, "access", {{"request_id", request_id}, {"remote", remote}, {"method", method},
-                                   {"path", short_path}, {"status", status}, {"seconds", seconds},
-                                   {"error", record->error_code}});
-    } else if (!config_.log_requests) {
-      log::write(level, "access", {{"request_id", request_id}, {"remote", remote}, {"method", method},
-                                   {"path", short_path}, {"status", record->client_gone ? 499 : status},
-                                   {"seconds", seconds}, {"stream", record->stream},
-                                   {"prompt_tokens", record->prompt_tokens},
-                                   {"cached_tokens", record->cached_tokens},
-                                   {"completion_tokens", record->completion_tokens},
-                                   {"first_token_seconds", record->first_token_s}, {"finish", record->finish},
-                                   {"seed", std::to_string(record->seed)}, {"error", record->error_code}});
-    } else {
-      log::write(level, "access", {{"request_id", request_id}, {"remote", remote}, {"method", method},
-                                   {"path", short_path}, {"status", record->client_gone ? 499 : status},
-                                   {"seconds", seconds}, {"stream", record->stream},
-                                   {"prompt_tokens", record->prompt_tokens},
-                                   {"cached_tokens", record->cached_tokens},
-                                   {"completion_tokens", record->completion_tokens},
-                                   {"first_token_seconds", record->first_token_s}, {"finish", record->finish},
-                                   {"seed", std::to_string(record->seed)}, {"error", record->error_code},
-                                   {"n", record->n}, {"max_tokens", record->max_tokens},
-                                   {"temperature", static_cast<double>(record->temperature)},
-                                   {"top_p", static_cast<double>(record->top_p)}});
-    }
+    const bool gone = record->generation && record->client_gone;
+    std::vector<log::Field> fields{{"request_id", request_id}, {"remote", remote}, {"method", method},
+                                   {"path", short_path}, {"status", gone ? 499 : status}, {"seconds", seconds}};
+    const auto add = [&fields](std::initializer_list<log::Field> more) { fields.insert(fields.end(), more); };
+    if (record->generation)
+      add({{"stream", record->stream}, {"prompt_tokens", record->prompt_tokens},
+           {"cached_tokens", record->cached_tokens}, {"completion_tokens", record->completion_tokens},
+           {"first_token_seconds", record->first_token_s}, {"finish", record->finish},
+           {"seed", std::to_string(record->seed)}});
+    add({{"error", record->error_code}});
+    if (record->generation && config_.log_requests)
+      add({{"n", record->n}, {"max_tokens", record->max_tokens},
+           {"temperature", static_cast<double>(record->temperature)}, {"top_p", static_cast<double>(record->top_p)}});
+    log::write(level, "access", fields);
   };
   if (!response.stream) {
     log_line();

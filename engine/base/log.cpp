@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "engine/base/utf8.h"
+
 namespace slipstream::log {
 
 namespace {
@@ -54,21 +56,6 @@ const char* level_name(Level level) {
   return names[static_cast<int>(level)];
 }
 
-// Length of the valid UTF-8 sequence at text[i], or 0.
-size_t utf8_length(std::string_view text, size_t i) {
-  const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
-  const unsigned char lead = byte(i);
-  size_t length = lead < 0x80 ? 1 : (lead >> 5) == 6 ? 2 : (lead >> 4) == 14 ? 3 : (lead >> 3) == 30 ? 4 : 0;
-  if (length == 0 || i + length > text.size()) return 0;
-  for (size_t k = 1; k < length; ++k)
-    if ((byte(i + k) & 0xC0) != 0x80) return 0;
-  if (length == 2 && lead < 0xC2) return 0;
-  if (length == 3 && ((lead == 0xE0 && byte(i + 1) < 0xA0) || (lead == 0xED && byte(i + 1) > 0x9F))) return 0;
-  if (length == 4 && ((lead == 0xF0 && byte(i + 1) < 0x90) || lead > 0xF4 || (lead == 0xF4 && byte(i + 1) > 0x8F)))
-    return 0;
-  return length;
-}
-
 std::string number(double value) {
   if (!std::isfinite(value)) return "null";
   char text[40];
@@ -92,8 +79,9 @@ std::string to_text(const Value& value, bool quote_always) {
 std::string json_quote(std::string_view text) {
   std::string out = "\"";
   for (size_t i = 0; i < text.size();) {
-    const size_t length = utf8_length(text, i);
-    if (length == 0) {
+    const Utf8Sequence sequence = utf8_sequence_at(text, i);
+    const size_t length = sequence.bytes;
+    if (!sequence.complete) {
       out += "\\ufffd";
       ++i;
       continue;
@@ -123,6 +111,11 @@ std::string json_quote(std::string_view text) {
   return out;
 }
 
+std::string json_quote_cut(std::string_view text, size_t shown_bytes) {
+  if (text.size() <= shown_bytes) return json_quote(text);
+  return json_quote(std::string(text.substr(0, shown_bytes)) + "...");
+}
+
 void init(std::string_view level, std::string_view format) {
   json_format = format == "json";
   for (const Level candidate : {Level::kTrace, Level::kDebug, Level::kInfo, Level::kWarn, Level::kError})
@@ -131,7 +124,7 @@ void init(std::string_view level, std::string_view format) {
 
 bool enabled(Level level) { return logger().should_log(spd_level(level)); }
 
-void write(Level level, std::string_view event, std::initializer_list<Field> fields) {
+void write(Level level, std::string_view event, std::span<const Field> fields) {
   if (!enabled(level)) return;
   std::string line;
   if (json_format) {

@@ -1,7 +1,10 @@
 // Structured log lines: one per event, text or JSON, control characters escaped. Never prompt text.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,7 +31,10 @@ enum class Level { kTrace, kDebug, kInfo, kWarn, kError };
 void init(std::string_view level, std::string_view format);
 bool enabled(Level level);
 /// One line: time, level, event, fields. Thread-safe. A failed write is counted, never fatal.
-void write(Level level, std::string_view event, std::initializer_list<Field> fields = {});
+void write(Level level, std::string_view event, std::span<const Field> fields);
+inline void write(Level level, std::string_view event, std::initializer_list<Field> fields = {}) {
+  write(level, event, std::span<const Field>(fields.begin(), fields.size()));
+}
 
 inline void info(std::string_view event, std::initializer_list<Field> fields = {}) {
   write(Level::kInfo, event, fields);
@@ -42,5 +48,7 @@ inline void error(std::string_view event, std::initializer_list<Field> fields = 
 
 /// JSON string literal of `text` (quotes included): control characters and invalid UTF-8 escaped.
 std::string json_quote(std::string_view text);
+/// The same of at most `shown_bytes`, then "...": for names and values of unknown length in error messages.
+std::string json_quote_cut(std::string_view text, size_t shown_bytes);
 
 }  // namespace slipstream::log

@@ -46,8 +46,7 @@ std::string blobs_of_snapshot(const std::string& real_root) {
 
 std::string quote_name(std::string_view text) {
   constexpr size_t kShown = 100;
-  if (text.size() <= kShown) return log::json_quote(text);
-  return log::json_quote(std::string(text.substr(0, kShown)) + "...");
+  return log::json_quote_cut(text, kShown);
 }
 
 Result<ModelFolder> ModelFolder::open(const std::string& path) {
