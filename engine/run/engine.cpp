@@ -244,8 +244,6 @@ Status Engine::submit(std::shared_ptr<Request> request) {
   return Ok{};
 }
 
-void Engine::wake() { body_->work.notify_one(); }
-
 bool Engine::drain(std::chrono::milliseconds timeout) {
   std::unique_lock lock(body_->mutex);
   if (body_->state == EngineState::kReady || body_->state == EngineState::kStarting)

@@ -73,8 +73,6 @@ class Engine {
   /// Any thread. kResourceExhausted when a queue bound is reached, kUnavailable when draining or dead. Counts the
   /// request at the moment of admission.
   Status submit(std::shared_ptr<Request> request);
-  /// Wakes the engine after Request::cancelled was set, so that an idle wait does not delay it.
-  void wake();
   /// No new requests; running ones go on. Returns true once idle, false after `timeout`, having ended the rest with an
   /// error event.
   bool drain(std::chrono::milliseconds timeout);

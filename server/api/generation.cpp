@@ -43,7 +43,6 @@ std::variant<std::unique_ptr<Generation>, ApiError> Generation::submit(const Ser
                                                                        const std::string& id) {
   const int64_t context = services.model.context_length;
   std::unique_ptr<Generation> out(new Generation);
-  out->engine_ = services.engine;
   out->tokenizer_ = services.tokenizer;
   out->n_ = call.n;
   out->include_stop_ = call.include_stop;
@@ -102,7 +101,6 @@ Generation::~Generation() {
 
 void Generation::cancel() {
   for (auto& request : running_) request->cancelled.store(true, std::memory_order_release);
-  engine_->wake();
 }
 
 bool Generation::next(std::chrono::milliseconds timeout, std::vector<ChoicePiece>* out) {
@@ -238,10 +236,8 @@ void Generation::finish_choice(size_t index, size_t request) {
   bool open = false;
   for (int32_t c = 0; c < n_; ++c) open = open || !texts_[request * n_ + c].done;
   // the engine may still be drawing behind a stop string
-  if (!open && running_[request]->stopped_choices.load(std::memory_order_acquire) != 0) {
+  if (!open && running_[request]->stopped_choices.load(std::memory_order_acquire) != 0)
     running_[request]->cancelled.store(true, std::memory_order_release);
-    engine_->wake();
-  }
 }
 
 int32_t Generation::longest_choice() const {

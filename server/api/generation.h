@@ -89,7 +89,6 @@ class Generation {
   void finish_choice(size_t index, size_t request);
   void release_tokens(ChoiceText& text, bool all, ChoicePiece* piece);
 
-  Engine* engine_ = nullptr;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::vector<int32_t> stop_token_ids_;
   std::vector<std::string> stop_strings_;

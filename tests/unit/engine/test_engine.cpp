@@ -172,7 +172,6 @@ TEST_CASE("a cancel is answered and frees the blocks") {
   REQUIRE(engine->submit(request).ok());
   REQUIRE(request->output->pop(5s).has_value());
   request->cancelled = true;
-  engine->wake();
   REQUIRE(wait_end(request).finish == FinishReason::kCancelled);
   REQUIRE(engine->drain(5s));
   REQUIRE(engine->stats().blocks_used == 0);
