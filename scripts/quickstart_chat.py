@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-QUESTION = "Give me three short tips for growing tomatoes."
+QUESTION = "Explain in two sentences what a computer is."
 READY_SECONDS = 120
 ANSWER_TOKENS = 120
 
