@@ -1,0 +1,112 @@
+// Which attention kernel runs: support, scratch, the split plan and the dispatch. Knows no kernel's inside.
+#include <algorithm>
+
+#include "kernels/check.h"
+#include "kernels/cuda/attention_kernels.h"
+
+namespace slipstream::cuda {
+namespace attn {
+namespace {
+
+// Longer splits would leave the end of a launch to few CTAs when sequences differ in length.
+constexpr int32_t kMaxSplitTokens = 2048;
+// What a CTA costs beyond its tokens (start, first loads), and a merge, in tokens of one CTA's streaming rate.
+constexpr int64_t kCtaTokens = 96, kMergeTokens = 64, kMergeSplitTokens = 4;
+
+int32_t ceil_div(int32_t a, int32_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+SpanRange decode_range(const StepView& step) {
+  return {0, step.decode_spans, step.max_decode_rows, step.max_context};
+}
+
+SpanRange prefill_range(const StepView& step) {
+  return {step.decode_spans, step.spans - step.decode_spans, step.max_prefill_rows, step.max_prefill_context};
+}
+
+SplitPlan plan_splits(const SplitQuestion& q) {
+  if (q.fixed_tokens > 0) {
+    const SplitPlan plan{ceil_div(q.tokens, q.fixed_tokens), q.fixed_tokens};
+    CHECK(q.fixed_tokens % q.tile == 0, "attention: split_tokens is no multiple of " + std::to_string(q.tile));
+    CHECK(plan.splits <= q.max_splits, "attention: scratch holds " + std::to_string(q.max_splits) + " splits, " +
+                                           std::to_string(plan.splits) + " are fixed");
+    return plan;
+  }
+  const int32_t tiles = std::max(1, ceil_div(q.tokens, q.tile));
+  SplitPlan best{1, tiles * q.tile};
+  if (q.ctas >= 8 * q.slots) return best;  // the GPU is full many times over
+  int64_t best_cost = std::numeric_limits<int64_t>::max();
+  const int32_t most = static_cast<int32_t>(std::min<int64_t>({q.max_splits, tiles, 512}));
+  for (int32_t splits = 1; splits <= most; ++splits) {
+    const int32_t split_tiles = ceil_div(tiles, splits);
+    if (ceil_div(tiles, split_tiles) != splits) continue;
+    const int64_t waves = (int64_t{q.ctas} * splits + q.slots - 1) / q.slots;
+    int64_t cost = waves * (int64_t{split_tiles} * q.tile + kCtaTokens);
+    if (splits > 1) cost += kMergeTokens + kMergeSplitTokens * splits;
+    const bool long_split = best.split_tokens > kMaxSplitTokens;
+    if (cost < best_cost || (long_split && cost < best_cost + best_cost / 16)) {
+      best_cost = cost;
+      best = {splits, split_tiles * q.tile};
+    }
+  }
+  return best;
+}
+
+bool tile_supports(const AttentionArgs& args, std::string* why) {
+  std::string reason;
+  if (args.kv.dtype != DType::kBF16)
+    reason = "a cache of " + std::string(dtype_info(args.kv.dtype).name) + " is not BF16";
+  else if (args.head_dim != 64 && args.head_dim != 96 && args.head_dim != 128 && args.head_dim != 256)
+    reason = "head_dim " + std::to_string(args.head_dim) + " is none of 64, 96, 128, 256";
+  else if (args.kv.block_tokens % 16 != 0)
+    reason = "blocks of " + std::to_string(args.kv.block_tokens) + " tokens are no multiple of 16";
+  if (why != nullptr) *why = reason;
+  return reason.empty();
+}
+
+}  // namespace attn
+
+bool attention_supports(const AttentionArgs& args, int32_t arch, std::string* why) {
+  if (!attn::simple_supports(args, why)) return false;
+  if (arch < 80) {
+    if (why != nullptr) *why = "compute capability " + std::to_string(arch) + " is below 80";
+    return false;
+  }
+  attn::tile_supports(args, why);
+  return true;
+}
+
+size_t attention_scratch_bytes(int32_t max_rows, int32_t max_spans, int32_t heads, int32_t head_dim,
+                               int32_t multiprocessors) {
+  const int64_t row_bytes = (int64_t{head_dim} + 2) * static_cast<int64_t>(sizeof(float));
+  const int64_t rows = std::min<int64_t>(max_rows, int64_t{16} * max_spans);
+  // Splits beyond a few per multiprocessor do not help; 64 packed rows is a verify step's usual tile.
+  const int64_t useful = int64_t{4} * multiprocessors * 64 * row_bytes;
+  return kAttentionCounterBytes + static_cast<size_t>(std::min(std::max(useful, 2 * rows * heads * row_bytes),
+                                                               256 * rows * heads * row_bytes));
+}
+
+size_t attention_split_scratch_bytes(int32_t rows, int32_t heads, int32_t head_dim, int32_t max_context,
+                                     int32_t split_tokens) {
+  const int64_t splits = (int64_t{max_context} + split_tokens - 1) / split_tokens;
+  return kAttentionCounterBytes + static_cast<size_t>(splits * rows * heads * (head_dim + 2) * 4);
+}
+
+void attention(Context& context, const AttentionArgs& args) {
+  if (!attn::tile_supports(args, nullptr)) return attn::launch_simple(context, args);
+  CHECK(args.q_stride % 2 == 0, "attention: q rows are not 8-byte aligned");
+  attn::launch_decode(context, args, attn::decode_range(args.step));
+  attn::launch_prefill(context, args, attn::prefill_range(args.step));
+}
+
+std::vector<KernelChoice> attention_report(const AttentionArgs& args, int32_t arch) {
+  std::string why;
+  if (!attention_supports(args, arch, &why)) return {{"attention", "none", why}};
+  const std::string shape = " d" + std::to_string(args.head_dim);
+  if (!why.empty()) return {{"attention" + shape, "simple fp32", why}};
+  return {{"attention decode" + shape, "mma.sync bf16, split over the cache", ""},
+          {"attention prefill" + shape, "mma.sync bf16", ""}};
+}
+
+}  // namespace slipstream::cuda

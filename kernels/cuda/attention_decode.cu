@@ -1,0 +1,41 @@
+// Decode and verify: 1 to 16 rows per sequence against a long cache; bound by reading K and V once.
+//
+// Grid [kv_heads, chunks * splits, spans]; 64 to 256 threads, <= 96 KB of shared memory (two CTAs per multiprocessor on
+// SM80 and SM90, one on SM86, 89, 120). Bytes: tokens * kv_heads * head_dim * 4 per sequence, plus head_dim * 8 per row,
+// head and split. Up to 16 packed rows each warp streams its own tokens and no barrier is met in the loop; above, the warps
+// share a stage and divide the rows.
+#include "kernels/cuda/attention_launch.cuh"
+
+namespace slipstream::cuda::attn {
+namespace {
+
+/// The shape for `packed` = rows * group packed rows at most. Where bits may not depend on the rows beside them, warps that
+/// divide the tokens are out, since they sum in another order than those of the larger shapes and of prefill.
+template <int D, int kTile, int kStages, int kWarpsN>
+void launch_for_rows(Context& context, const AttentionArgs& args, const SpanRange& range, int32_t packed) {
+  if (args.split_tokens > 0 && packed <= 64) packed = 64;
+  if (packed <= 16)
+    launch_tile<TileShape<D, 1, kWarpsN, 1, kTile, kStages, false, 2>>(context, args, range, "attention decode");
+  else if (packed <= 32)
+    launch_tile<TileShape<D, 2, 2, 1, kTile, kStages, false, 2>>(context, args, range, "attention decode");
+  else if (packed <= 64)
+    launch_tile<TileShape<D, 4, 1, 1, kTile, kStages, false, 2>>(context, args, range, "attention decode");
+  else
+    launch_tile<TileShape<D, 8, 1, 1, kTile, kStages, false, 1>>(context, args, range, "attention decode");
+}
+
+}  // namespace
+
+void launch_decode(Context& context, const AttentionArgs& args, const SpanRange& range) {
+  const int32_t packed = range.max_rows * (args.heads / args.kv_heads);
+  if (args.head_dim == 64)
+    launch_for_rows<64, 64, 4, 4>(context, args, range, packed);
+  else if (args.head_dim == 96)
+    launch_for_rows<96, 64, 3, 4>(context, args, range, packed);
+  else if (args.head_dim == 128)
+    launch_for_rows<128, 64, 3, 4>(context, args, range, packed);
+  else
+    launch_for_rows<256, 32, 3, 2>(context, args, range, packed);
+}
+
+}  // namespace slipstream::cuda::attn

@@ -1,0 +1,43 @@
+// The kernels behind attention(): one `supports` and one launch each, and the plan that splits a cache over the GPU. For
+// the dispatcher, tests and the bench; nobody else includes it.
+#pragma once
+
+#include "kernels/cuda/attention.h"
+
+namespace slipstream::cuda::attn {
+
+/// Consecutive spans of a step with their host bounds.
+struct SpanRange {
+  int32_t first = 0;
+  int32_t spans = 0;
+  int32_t max_rows = 0;     // of one span
+  int32_t max_context = 0;  // rows included
+};
+SpanRange decode_range(const StepView& step);
+SpanRange prefill_range(const StepView& step);
+
+/// Scalar loops in FP32: any head_dim up to 256, any cache dtype, every span of the step. The readable twin.
+bool simple_supports(const AttentionArgs& args, std::string* why);
+void launch_simple(Context& context, const AttentionArgs& args);
+
+/// mma.sync kernels: BF16 cache, head dims 64, 96, 128, 256, blocks of a multiple of 16 tokens.
+bool tile_supports(const AttentionArgs& args, std::string* why);
+void launch_decode(Context& context, const AttentionArgs& args, const SpanRange& range);
+void launch_prefill(Context& context, const AttentionArgs& args, const SpanRange& range);
+
+/// Partial results of a split launch: [rows, splits] of (accumulator [head_dim], max, sum), rows = spans * max_rows * heads.
+struct SplitPlan {
+  int32_t splits = 1;        // launch bound
+  int32_t split_tokens = 0;  // a multiple of `tile`
+};
+struct SplitQuestion {
+  int32_t ctas = 0;          // without splitting
+  int32_t slots = 0;         // CTAs that run at once
+  int32_t tokens = 0;        // longest visible range, with room for alignment
+  int32_t tile = 64;
+  int64_t max_splits = 1;    // what the scratch holds
+  int32_t fixed_tokens = 0;  // AttentionArgs::split_tokens
+};
+SplitPlan plan_splits(const SplitQuestion& question);
+
+}  // namespace slipstream::cuda::attn

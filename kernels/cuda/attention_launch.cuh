@@ -1,0 +1,104 @@
+// The host side of the tile kernel: parameters, split plan and launch of one shape. Included by the files that instantiate
+// shapes.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include "kernels/check.h"
+#include "kernels/cuda/attention_kernels.h"
+#include "kernels/cuda/attention_tile.cuh"
+
+namespace slipstream::cuda::attn {
+
+/// CTAs of the kernel that the GPU runs at once; also raises the kernel's shared memory limit. Asked once per device.
+template <class S>
+int32_t tile_slots(const Context& context) {
+  constexpr size_t kDevices = 64;
+  static std::array<std::atomic<int32_t>, kDevices> known{};
+  const auto device = static_cast<size_t>(context.facts().ordinal);
+  CHECK(device < kDevices, "device ordinal " + std::to_string(device) + " is above 63");
+  int32_t slots = known[device].load(std::memory_order_relaxed);
+  if (slots != 0) return slots;
+  check(cudaFuncSetAttribute(tile_kernel<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kSharedBytes),
+        "raise the attention kernel's shared memory");
+  int per_multiprocessor = 0;
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, tile_kernel<S>, S::kThreads, S::kSharedBytes),
+        "ask for the attention kernel's occupancy");
+  slots = std::max(1, per_multiprocessor) * std::max(1, context.facts().multiprocessors);
+  known[device].store(slots, std::memory_order_relaxed);
+  return slots;
+}
+
+template <class S>
+void launch_tile(Context& context, const AttentionArgs& args, const SpanRange& range, const char* name) {
+  if (range.spans == 0 || range.max_rows == 0 || range.max_context == 0) return;
+  const int32_t group = args.heads / args.kv_heads;
+  const int32_t chunks = (range.max_rows * group + S::kRows - 1) / S::kRows;
+  const int64_t ctas = int64_t{range.spans} * args.kv_heads * chunks;
+
+  const int64_t split_bytes =
+      int64_t{range.spans} * range.max_rows * args.heads * (S::kHeadDim + 2) * static_cast<int64_t>(sizeof(float));
+  const int64_t partial_bytes = static_cast<int64_t>(args.scratch_bytes) - static_cast<int64_t>(kAttentionCounterBytes);
+  SplitQuestion question;
+  question.ctas = static_cast<int32_t>(std::min<int64_t>(ctas, std::numeric_limits<int32_t>::max()));
+  question.slots = tile_slots<S>(context);
+  question.tokens = range.max_context;
+  if (args.window > 0)
+    question.tokens = std::min(question.tokens, args.window + range.max_rows + std::max(16, args.split_tokens));
+  question.tile = S::kTile;
+  question.fixed_tokens = args.split_tokens;
+  question.max_splits = 1;
+  if (args.scratch != nullptr && ctas * static_cast<int64_t>(sizeof(uint32_t)) <= static_cast<int64_t>(kAttentionCounterBytes))
+    question.max_splits = std::max<int64_t>(1, partial_bytes / split_bytes);
+  const SplitPlan plan = plan_splits(question);
+
+  TileParams p{};
+  p.q = args.q;
+  p.q_stride = args.q_stride;
+  p.k = static_cast<const uint16_t*>(args.kv.k);
+  p.v = static_cast<const uint16_t*>(args.kv.v);
+  p.block_tables = args.step.block_tables + int64_t{args.kv.group} * args.step.max_spans * args.step.table_stride;
+  p.span_first_row = args.step.span_first_row;
+  p.span_rows = args.step.span_rows;
+  p.span_context = args.step.span_context;
+  p.ancestor_mask = args.ancestor_mask;
+  p.out_bf16 = args.out_bf16;
+  p.out_f32 = args.out_f32;
+  p.arrived = reinterpret_cast<uint32_t*>(args.scratch);
+  if (plan.splits > 1) {
+    float* partial = args.scratch + kAttentionCounterBytes / sizeof(float);
+    p.partial = partial;
+    p.stats = reinterpret_cast<float2*>(partial + split_bytes / static_cast<int64_t>(sizeof(float)) / (S::kHeadDim + 2) *
+                                                      S::kHeadDim * plan.splits);
+  }
+  p.first_span = range.first;
+  p.rows = args.step.rows;
+  p.max_rows = range.max_rows;
+  p.max_context = range.max_context;
+  p.heads = args.heads;
+  p.kv_heads = args.kv_heads;
+  p.group = group;
+  p.block_tokens = args.kv.block_tokens;
+  const uint64_t sixteens = static_cast<uint64_t>(args.kv.block_tokens) / 16;
+  p.block_magic = sixteens == 1 ? 0 : static_cast<uint32_t>(((uint64_t{1} << 32) + sixteens - 1) / sixteens);
+  p.table_stride = args.step.table_stride;
+  p.kv_blocks = args.kv_blocks;
+  p.splits = plan.splits;
+  p.split_tokens = plan.split_tokens;
+  p.chunks = chunks;
+  p.window = args.window;
+  p.causal = args.causal;
+  p.from_zero = args.split_tokens > 0;
+  p.scale_log2 = args.scale * 1.44269504f;  // log2(e)
+
+  const dim3 grid(static_cast<unsigned>(args.kv_heads), static_cast<unsigned>(chunks) * static_cast<unsigned>(plan.splits),
+                  static_cast<unsigned>(range.spans));
+  CHECK(grid.y <= 65535 && grid.z <= 65535, "attention: a step of " + std::to_string(range.spans) + " spans with " +
+                                                std::to_string(grid.y) + " chunks is beyond the grid");
+  tile_kernel<S><<<grid, S::kThreads, S::kSharedBytes, context.stream()>>>(p);
+  context.check_launch(name);
+}
+
+}  // namespace slipstream::cuda::attn

@@ -1,0 +1,499 @@
+// The tensor-core attention kernel that decode and prefill instantiate: packed query rows of one KV head against a range of
+// its cache, streamed through a ring of shared memory. Knows one span at a time; the shapes and the launch are elsewhere.
+//
+// The rows of a span and the query heads of one KV head are packed: packed row m is (row m / group, head m % group), so a
+// tile of K and V is read once for all of them. A CTA owns kRows packed rows (a chunk) and the tokens of one split. Its
+// kWarpsM x kWarpsN warps divide the rows and the tokens of each tile; with kWarpsN = kWarps a warp loads exactly the tokens
+// that it multiplies, and no barrier is met until the end.
+//
+// Splits: each writes (accumulator, max, sum) of its rows; the CTA of a chunk that finishes last merges them left to right.
+// A chunk with one active split writes its output at once.
+#pragma once
+
+#include "kernels/cuda/attention_mma.cuh"
+
+namespace slipstream::cuda::attn {
+
+struct TileParams {
+  const float* q;             // [rows, heads, head_dim] with stride q_stride
+  int64_t q_stride;
+  const uint16_t* k;          // [blocks, kv_heads, block_tokens, head_dim] BF16
+  const uint16_t* v;
+  const int32_t* block_tables;   // [spans of the step, table_stride], of the layer's group
+  const int32_t* span_first_row;
+  const int32_t* span_rows;
+  const int32_t* span_context;
+  const uint32_t* ancestor_mask; // [rows] or null
+  uint16_t* out_bf16;         // [rows, heads, head_dim] or null
+  float* out_f32;             // or null
+  float* partial;             // [spans, max_rows, heads, splits, head_dim]
+  float2* stats;              // [spans, max_rows, heads, splits]: max in units of log2, sum
+  uint32_t* arrived;          // [spans, kv_heads, chunks], zero between launches
+  int32_t first_span;
+  int32_t rows;               // of the step
+  int32_t max_rows;           // of a span
+  int32_t max_context;        // rows included
+  int32_t heads, kv_heads, group;
+  int32_t block_tokens;
+  uint32_t block_magic;       // ceil(2^32 / (block_tokens / 16)); 0 where that is 1
+  int32_t table_stride;
+  int32_t kv_blocks;
+  int32_t splits, split_tokens, chunks;
+  int32_t window;
+  bool causal;
+  bool from_zero;             // splits are aligned at multiples of split_tokens
+  float scale_log2;           // scale * log2(e)
+};
+
+/// D head dim; WM x WN warps; MT 16-row tiles per warp; TILE tokens per stage; QS: Q in shared memory, not in registers.
+template <int D, int WM, int WN, int MT, int TILE, int STAGES, bool QS, int CTAS>
+struct TileShape {
+  static constexpr int kHeadDim = D, kWarpsM = WM, kWarpsN = WN, kRowTiles = MT, kTile = TILE, kStages = STAGES;
+  static constexpr bool kQShared = QS;
+  static constexpr int kWarps = WM * WN, kThreads = 32 * kWarps, kCtas = CTAS;
+  static constexpr int kRows = WM * MT * 16;
+  static constexpr int kWarpTokens = TILE / WN;
+  static constexpr int kGroups = TILE / 16;                              // loads go by 16 tokens, contiguous in the cache
+  static constexpr int kLoaders = kWarps > kGroups ? kWarps / kGroups : 1;  // warps that share a group
+  static constexpr int kWarpGroups = kWarps > kGroups ? 1 : kGroups / kWarps;
+  static constexpr bool kPrivate = WN == kGroups && WM == 1;             // each warp loads its own tokens
+  static constexpr uint32_t kTileBytes = TILE * SharedRows<D>::kStride;  // of K or V
+  static constexpr uint32_t kQBytes = QS ? kRows * SharedRows<D>::kStride : 0;
+  static constexpr uint32_t kRingBytes = 2 * STAGES * kTileBytes;
+  // After the last tile the ring holds the warps' accumulators, [WN, rows, D] and their (max, sum).
+  static constexpr uint32_t kMergeBytes = WN > 1 ? WN * kRows * (D * 4 + 8) : 0;
+  static constexpr uint32_t kSharedBytes = kQBytes + (kRingBytes > kMergeBytes ? kRingBytes : kMergeBytes);
+  static_assert(kWarpTokens % 16 == 0 && kSharedBytes <= 99 * 1024);
+  static_assert(16 * (D / 8) % (32 * kLoaders) == 0);
+  static_assert(WN == 1 || MT == 1);
+  static_assert(!(QS && kPrivate), "Q in shared memory needs the barrier that private warps do without");
+};
+
+/// One warp's share of 16 tokens [16, D], contiguous in the cache, those outside [first, last) as zeros.
+template <class S>
+__device__ __forceinline__ void load_tokens(uint32_t to, const uint16_t* from, int first, int last, int part, int lane) {
+  constexpr int kChunks = S::kHeadDim / 8, kSteps = 16 * kChunks / (32 * S::kLoaders);
+  const bool whole = first <= 0 && last >= 16;
+#pragma unroll
+  for (int i = 0; i < kSteps; ++i) {
+    const int index = (part * kSteps + i) * 32 + lane, token = index / kChunks, chunk = index % kChunks;
+    const uint32_t target = to + SharedRows<S::kHeadDim>::at(token, chunk);
+    if (whole)
+      copy_async(target, from + index * 8);
+    else
+      copy_async(target, from + index * 8, token >= first && token < last ? 16u : 0u);
+  }
+}
+
+/// The last CTA of a chunk: rows [m0, m_end) from their partial results, a warp per row, lanes over the head.
+template <class S>
+__device__ void merge_splits(const TileParams& p, int span_index, int first_row, int kv_head, int m0, int m_end,
+                             int active) {
+  constexpr int D = S::kHeadDim, kQuads = (D / 4 + 31) / 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  for (int m = m0 + warp; m < m_end; m += S::kWarps) {
+    const int r = m / p.group, head = kv_head * p.group + m % p.group;
+    const int64_t slot = ((int64_t{span_index} * p.max_rows + r) * p.heads + head) * p.splits;
+    float top = -INFINITY;
+    for (int s = lane; s < active; s += 32) top = fmaxf(top, __ldcg(&p.stats[slot + s]).x);
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, offset));
+    if (top == -INFINITY) top = 0.0f;
+    float sum = 0.0f;
+    float4 acc[kQuads] = {};
+#pragma unroll 8
+    for (int s = 0; s < active; ++s) {
+      const float2 stat = __ldcg(&p.stats[slot + s]);
+      const float factor = exp2_fast(stat.x - top);
+      sum += stat.y * factor;
+#pragma unroll
+      for (int i = 0; i < kQuads; ++i) {
+        const int quad = lane + 32 * i;
+        if (quad >= D / 4) continue;
+        const float4 x = __ldcg(reinterpret_cast<const float4*>(p.partial + (slot + s) * D) + quad);
+        acc[i].x += x.x * factor;
+        acc[i].y += x.y * factor;
+        acc[i].z += x.z * factor;
+        acc[i].w += x.w * factor;
+      }
+    }
+    const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
+    const int64_t out = (int64_t{first_row + r} * p.heads + head) * D;
+#pragma unroll
+    for (int i = 0; i < kQuads; ++i) {
+      const int quad = lane + 32 * i;
+      if (quad >= D / 4) continue;
+      const float4 x = {acc[i].x * inverse, acc[i].y * inverse, acc[i].z * inverse, acc[i].w * inverse};
+      if (p.out_f32 != nullptr) reinterpret_cast<float4*>(p.out_f32 + out)[quad] = x;
+      if (p.out_bf16 != nullptr)
+        reinterpret_cast<uint2*>(p.out_bf16 + out)[quad] = {pack_bf16(x.x, x.y), pack_bf16(x.z, x.w)};
+    }
+  }
+}
+
+/// Grid [kv_heads, chunks * splits, spans]; the chunks with most to read come first.
+template <class S>
+__global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __grid_constant__ TileParams p) {
+  constexpr int D = S::kHeadDim, MT = S::kRowTiles, kStages = S::kStages, kTile = S::kTile;
+  constexpr int kPairs = S::kWarpTokens / 16;
+  using Rows = SharedRows<D>;
+  extern __shared__ __align__(128) unsigned char shared[];
+
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp_m = warp / S::kWarpsN, warp_n = warp % S::kWarpsN;
+  const int kv_head = static_cast<int>(blockIdx.x), span_index = static_cast<int>(blockIdx.z);
+  const int chunk = p.chunks - 1 - static_cast<int>(blockIdx.y) / p.splits;
+  const int split = static_cast<int>(blockIdx.y) % p.splits;
+  const int span = p.first_span + span_index;
+
+  // What runs: the device's numbers, held inside the launch's bounds.
+  const int first_row = p.span_first_row[span];
+  const int rows = min(min(p.span_rows[span], p.max_rows), p.rows - first_row);
+  if (rows <= 0 || first_row < 0) return;
+  const int context = max(0, min(p.span_context[span], p.max_context - rows));
+  const int m_total = rows * p.group, m0 = chunk * S::kRows;
+  if (m0 >= m_total) return;
+  const int m_end = min(m_total, m0 + S::kRows);
+  const int row_low = m0 / p.group, row_high = (m_end - 1) / p.group;
+  const bool diagonal = p.causal && p.ancestor_mask == nullptr;
+  const int high = diagonal ? context + row_high + 1 : context + rows;
+  const int low = p.window > 0 ? max(0, context + row_low - p.window + 1) : 0;
+  const int origin = p.from_zero ? low - low % p.split_tokens : low & ~15;
+  const int start = origin + split * p.split_tokens;
+  if (start >= high) return;
+  const int end = min(high, start + p.split_tokens);
+  const int active = (high - origin + p.split_tokens - 1) / p.split_tokens;
+  const int tiles = (end - start + kTile - 1) / kTile;
+
+  // ---- loads ----
+  const int32_t* table = p.block_tables + int64_t{span} * p.table_stride;
+  const int64_t block_stride = int64_t{p.kv_heads} * p.block_tokens * D;
+  const uint16_t* k_head = p.k + int64_t{kv_head} * p.block_tokens * D;
+  const uint16_t* v_head = p.v + int64_t{kv_head} * p.block_tokens * D;
+  const uint32_t ring = shared_address(shared) + S::kQBytes;
+  const int part = warp % S::kLoaders;
+  const auto group_of = [&](int j) { return S::kLoaders > 1 ? warp / S::kLoaders : warp + j * S::kWarps; };
+  const auto block_of = [&](int token) {  // which block of the sequence; tokens are multiples of 16 here
+    const uint32_t sixteens = static_cast<uint32_t>(token) >> 4;
+    return static_cast<int>(p.block_magic == 0 ? sixteens : __umulhi(sixteens, p.block_magic));
+  };
+  const auto fetch_ids = [&](int tile, int32_t (&ids)[S::kWarpGroups]) {
+#pragma unroll
+    for (int j = 0; j < S::kWarpGroups; ++j) {
+      const int token = start + tile * kTile + group_of(j) * 16;
+      const int block = block_of(token);
+      ids[j] = token < end && token + 16 > low && block < p.table_stride ? __ldg(table + block) : 0;
+    }
+  };
+  const auto load = [&](int tile, const int32_t (&ids)[S::kWarpGroups], const uint16_t* head, uint32_t to) {
+#pragma unroll
+    for (int j = 0; j < S::kWarpGroups; ++j) {
+      const int group = group_of(j), token = start + tile * kTile + group * 16;
+      const int64_t id = min(max(ids[j], 0), p.kv_blocks - 1);
+      const uint16_t* from = head + id * block_stride + int64_t{token - block_of(token) * p.block_tokens} * D;
+      load_tokens<S>(to + static_cast<uint32_t>(group) * 16 * Rows::kStride, from, low - token, end - token, part, lane);
+    }
+  };
+  const auto stage_of = [&](int tile) { return ring + static_cast<uint32_t>(tile % kStages) * (2 * S::kTileBytes); };
+
+  int32_t ids[S::kWarpGroups];
+  {
+    int32_t early[kStages][S::kWarpGroups];
+#pragma unroll
+    for (int i = 0; i < kStages; ++i) fetch_ids(i, early[i]);
+#pragma unroll
+    for (int i = 0; i < kStages - 1; ++i) {
+      if (i < tiles) load(i, early[i], k_head, stage_of(i));
+      copy_commit();
+      if (i < tiles) load(i, early[i], v_head, stage_of(i) + S::kTileBytes);
+      copy_commit();
+    }
+#pragma unroll
+    for (int j = 0; j < S::kWarpGroups; ++j) ids[j] = early[kStages - 1][j];
+  }
+
+  // ---- queries: A fragments, rounded to BF16; packed rows past the end repeat the last one and are never stored ----
+  constexpr int kDimSteps = D / 16;
+  uint32_t q_regs[S::kQShared ? 1 : MT][S::kQShared ? 1 : kDimSteps][4];
+  const int m_warp = m0 + warp_m * MT * 16;
+  if constexpr (S::kQShared) {
+    for (int i = static_cast<int>(threadIdx.x); i < S::kRows * (D / 8); i += S::kThreads) {
+      const int row = i / (D / 8), c = i % (D / 8), m = min(m0 + row, m_total - 1);
+      const float* from = p.q + (first_row + m / p.group) * p.q_stride + int64_t{kv_head * p.group + m % p.group} * D + c * 8;
+      uint32_t packed[4];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const float2 x = __ldg(reinterpret_cast<const float2*>(from) + j);
+        packed[j] = pack_bf16(x.x, x.y);
+      }
+      *reinterpret_cast<uint4*>(shared + Rows::at(row, c)) = {packed[0], packed[1], packed[2], packed[3]};
+    }
+  } else {
+#pragma unroll
+    for (int mt = 0; mt < MT; ++mt)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int m = min(m_warp + mt * 16 + half * 8 + lane / 4, m_total - 1);
+        const float* from = p.q + (first_row + m / p.group) * p.q_stride + int64_t{kv_head * p.group + m % p.group} * D;
+#pragma unroll
+        for (int i = 0; i < kDimSteps; ++i)
+#pragma unroll
+          for (int j = 0; j < 2; ++j) {
+            const float2 x = __ldg(reinterpret_cast<const float2*>(from + i * 16 + j * 8) + lane % 4);
+            q_regs[mt][i][2 * j + half] = pack_bf16(x.x, x.y);
+          }
+      }
+  }
+
+  // ---- visibility ----
+  // Tiles inside [clear_low, clear_high) are visible to each row of the warp.
+  const int warp_row_low = min(m_warp, m_total - 1) / p.group;
+  const int warp_row_high = min(m_warp + MT * 16 - 1, m_total - 1) / p.group;
+  const int clear_high = p.ancestor_mask != nullptr ? context : diagonal ? context + warp_row_low + 1 : high;
+  const int clear_low = p.window > 0 ? context + warp_row_high - p.window + 1 : 0;
+
+  const LaneRow<D> k_lane((lane / 16) * 8 + lane % 8, (lane / 8) & 1);
+  const LaneRow<D> v_lane(((lane / 8) & 1) * 8 + lane % 8, lane / 16);
+  const LaneRow<D>& q_lane = v_lane;  // the same pattern: rows by bit 3 of the lane, chunks by bit 4
+
+  float out[MT][D / 8][4] = {};
+  float row_max[MT][2], row_sum[MT][2] = {};
+#pragma unroll
+  for (int mt = 0; mt < MT; ++mt) row_max[mt][0] = row_max[mt][1] = -INFINITY;
+
+  const auto meet = [] {
+    if constexpr (S::kPrivate)
+      __syncwarp();
+    else
+      __syncthreads();
+  };
+
+  for (int tile = 0; tile < tiles; ++tile) {
+    const uint32_t k_at = stage_of(tile) + static_cast<uint32_t>(warp_n * S::kWarpTokens) * Rows::kStride;
+    const uint32_t v_at = k_at + S::kTileBytes;
+    copy_wait<2 * kStages - 3>();  // K of this tile
+    meet();                        // and the previous tile's stage is free
+    {
+      const int next = tile + kStages - 1;
+      if (next < tiles) load(next, ids, k_head, stage_of(next));
+      copy_commit();
+      if (next < tiles) load(next, ids, v_head, stage_of(next) + S::kTileBytes);
+      copy_commit();
+      fetch_ids(next + 1, ids);
+    }
+
+    // scores [MT * 16, kWarpTokens]
+    float s[MT][2 * kPairs][4] = {};
+#pragma unroll
+    for (int i = 0; i < kDimSteps; ++i) {
+      uint32_t q_step[MT][4];
+#pragma unroll
+      for (int mt = 0; mt < MT; ++mt) {
+        if constexpr (S::kQShared)
+          load_matrices(q_step[mt], shared_address(shared) +
+                                        static_cast<uint32_t>((warp_m * MT + mt) * 16 * Rows::kStride) + q_lane.at(i));
+        else
+#pragma unroll
+          for (int j = 0; j < 4; ++j) q_step[mt][j] = q_regs[mt][i][j];
+      }
+#pragma unroll
+      for (int n = 0; n < kPairs; ++n) {
+        uint32_t b[4];
+        load_matrices(b, k_at + static_cast<uint32_t>(n * 16 * Rows::kStride) + k_lane.at(i));
+#pragma unroll
+        for (int mt = 0; mt < MT; ++mt) {
+          multiply(s[mt][2 * n], q_step[mt], b[0], b[1]);
+          multiply(s[mt][2 * n + 1], q_step[mt], b[2], b[3]);
+        }
+      }
+    }
+
+    const int warp_start = start + tile * kTile + warp_n * S::kWarpTokens;
+    if (warp_start < clear_low || warp_start + S::kWarpTokens > clear_high) {
+#pragma unroll
+      for (int mt = 0; mt < MT; ++mt)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          // Found anew in the few tiles at an edge: registers are dearer.
+          const int r = min(m_warp + mt * 16 + half * 8 + lane / 4, m_total - 1) / p.group;
+          const int row_end = diagonal ? context + r + 1 : high;
+          const int row_start = p.window > 0 ? context + r - p.window + 1 : 0;
+          const uint32_t mask = p.ancestor_mask != nullptr ? __ldg(p.ancestor_mask + first_row + r) : 0;
+#pragma unroll
+          for (int n = 0; n < 2 * kPairs; ++n)
+#pragma unroll
+            for (int e = 0; e < 2; ++e) {
+              const int t = warp_start + n * 8 + (lane % 4) * 2 + e;
+              bool seen = t >= row_start && t < row_end;
+              if (p.ancestor_mask != nullptr && t >= context) seen = seen && ((mask >> (t - context)) & 1u) != 0;
+              if (!seen) s[mt][n][2 * half + e] = -INFINITY;  // replaced, whatever the product was
+            }
+        }
+    }
+
+    // online softmax, in units of log2
+    bool moved = false;
+    float keep[MT][2];
+#pragma unroll
+    for (int mt = 0; mt < MT; ++mt)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float top = -INFINITY;
+#pragma unroll
+        for (int n = 0; n < 2 * kPairs; ++n) top = fmaxf(top, fmaxf(s[mt][n][2 * half], s[mt][n][2 * half + 1]));
+        top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
+        top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2)) * p.scale_log2;
+        const float before = row_max[mt][half], now = fmaxf(before, top);
+        const float base = now == -INFINITY ? 0.0f : now;  // nothing seen yet: all weights below are 0
+        keep[mt][half] = exp2_fast(before - base);
+        moved = moved || now > before;
+        row_max[mt][half] = now;
+        float sum = 0.0f;
+#pragma unroll
+        for (int n = 0; n < 2 * kPairs; ++n)
+#pragma unroll
+          for (int e = 2 * half; e < 2 * half + 2; ++e) {
+            s[mt][n][e] = exp2_fast(fmaf(s[mt][n][e], p.scale_log2, -base));
+            sum += s[mt][n][e];
+          }
+        row_sum[mt][half] = row_sum[mt][half] * keep[mt][half] + sum;
+      }
+    if (__any_sync(0xffffffffu, moved)) {
+#pragma unroll
+      for (int mt = 0; mt < MT; ++mt)
+#pragma unroll
+        for (int j = 0; j < D / 8; ++j)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) out[mt][j][e] *= keep[mt][e / 2];
+    }
+
+    copy_wait<2 * kStages - 2>();  // V of this tile
+    meet();
+#pragma unroll
+    for (int n = 0; n < kPairs; ++n) {
+      uint32_t weights[MT][4];
+#pragma unroll
+      for (int mt = 0; mt < MT; ++mt)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          weights[mt][j] = pack_bf16(s[mt][2 * n + j / 2][2 * (j % 2)], s[mt][2 * n + j / 2][2 * (j % 2) + 1]);
+#pragma unroll
+      for (int j = 0; j < D / 16; ++j) {
+        uint32_t b[4];
+        load_matrices_transposed(b, v_at + static_cast<uint32_t>(n * 16 * Rows::kStride) + v_lane.at(j));
+#pragma unroll
+        for (int mt = 0; mt < MT; ++mt) {
+          multiply(out[mt][2 * j], weights[mt], b[0], b[1]);
+          multiply(out[mt][2 * j + 1], weights[mt], b[2], b[3]);
+        }
+      }
+    }
+  }
+
+#pragma unroll
+  for (int mt = 0; mt < MT; ++mt)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float& sum = row_sum[mt][half];
+      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+    }
+
+  // ---- store: the output, or this split's partial result ----
+  const auto place = [&](int m, int64_t* to) {  // false: nobody's row
+    const int r = m / p.group, head = kv_head * p.group + m % p.group;
+    *to = active == 1 ? (int64_t{first_row + r} * p.heads + head)
+                      : ((int64_t{span_index} * p.max_rows + r) * p.heads + head) * p.splits + split;
+    return m < m_end;
+  };
+  copy_wait<0>();
+  if constexpr (S::kWarpsN > 1) {
+    // The warps' token shares first come together: each brings its accumulators to the common maximum.
+    float* accs = reinterpret_cast<float*>(shared + S::kQBytes);  // [WN, rows, D]
+    float2* stats = reinterpret_cast<float2*>(accs + S::kWarpsN * S::kRows * D);  // [WN, rows]
+    __syncthreads();
+    const int row0 = warp_m * 16 + lane / 4;
+    if (lane % 4 == 0) {
+      stats[warp_n * S::kRows + row0] = {row_max[0][0], row_sum[0][0]};
+      stats[warp_n * S::kRows + row0 + 8] = {row_max[0][1], row_sum[0][1]};
+    }
+    __syncthreads();
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float top = -INFINITY;
+#pragma unroll
+      for (int w = 0; w < S::kWarpsN; ++w) top = fmaxf(top, stats[w * S::kRows + row0 + 8 * half].x);
+      const float factor = exp2_fast(row_max[0][half] - (top == -INFINITY ? 0.0f : top));
+      // A factor of 0 keeps a NaN: a warp whose scores were all NaN has no maximum.
+#pragma unroll
+      for (int j = 0; j < D / 8; ++j)
+        *reinterpret_cast<float2*>(accs + (warp_n * S::kRows + row0 + 8 * half) * D + j * 8 + (lane % 4) * 2) = {
+            out[0][j][2 * half] * factor, out[0][j][2 * half + 1] * factor};
+    }
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < S::kRows * (D / 4); i += S::kThreads) {
+      const int row = i / (D / 4), quad = i % (D / 4);
+      int64_t at;
+      if (!place(m0 + row, &at)) continue;
+      float top = -INFINITY, sum = 0.0f;
+      float4 x = {};
+#pragma unroll
+      for (int w = 0; w < S::kWarpsN; ++w) top = fmaxf(top, stats[w * S::kRows + row].x);
+#pragma unroll
+      for (int w = 0; w < S::kWarpsN; ++w) {
+        const float2 stat = stats[w * S::kRows + row];
+        sum += stat.y * exp2_fast(stat.x - (top == -INFINITY ? 0.0f : top));
+        const float4 y = reinterpret_cast<const float4*>(accs + (w * S::kRows + row) * D)[quad];
+        x = {x.x + y.x, x.y + y.y, x.z + y.z, x.w + y.w};
+      }
+      if (active > 1) {
+        reinterpret_cast<float4*>(p.partial + at * D)[quad] = x;
+        if (quad == 0) p.stats[at] = {top, sum};
+        continue;
+      }
+      const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
+      x = {x.x * inverse, x.y * inverse, x.z * inverse, x.w * inverse};
+      if (p.out_f32 != nullptr) reinterpret_cast<float4*>(p.out_f32 + at * D)[quad] = x;
+      if (p.out_bf16 != nullptr)
+        reinterpret_cast<uint2*>(p.out_bf16 + at * D)[quad] = {pack_bf16(x.x, x.y), pack_bf16(x.z, x.w)};
+    }
+  } else {
+#pragma unroll
+    for (int mt = 0; mt < MT; ++mt)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        int64_t at;
+        if (!place(m_warp + mt * 16 + half * 8 + lane / 4, &at)) continue;
+        const float sum = row_sum[mt][half];
+        const float factor = active > 1 ? 1.0f : sum == 0.0f ? 0.0f : 1.0f / sum;
+        if (active > 1 && lane % 4 == 0) p.stats[at] = {row_max[mt][half], sum};
+#pragma unroll
+        for (int j = 0; j < D / 8; ++j) {
+          const float2 x = {out[mt][j][2 * half] * factor, out[mt][j][2 * half + 1] * factor};
+          const int64_t column = at * D + j * 8 + (lane % 4) * 2;
+          if (active > 1) {
+            *reinterpret_cast<float2*>(p.partial + column) = x;
+            continue;
+          }
+          if (p.out_f32 != nullptr) *reinterpret_cast<float2*>(p.out_f32 + column) = x;
+          if (p.out_bf16 != nullptr) *reinterpret_cast<uint32_t*>(p.out_bf16 + column) = pack_bf16(x.x, x.y);
+        }
+      }
+  }
+  if (active == 1) return;
+
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    uint32_t* counter = p.arrived + (int64_t{span_index} * p.kv_heads + kv_head) * p.chunks + chunk;
+    last = atomicAdd(counter, 1u) == static_cast<uint32_t>(active - 1);
+    if (last) *counter = 0;
+  }
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  merge_splits<S>(p, span_index, first_row, kv_head, m0, m_end, active);
+}
+
+}  // namespace slipstream::cuda::attn

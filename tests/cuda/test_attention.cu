@@ -1,0 +1,173 @@
+// CUDA attention against double arithmetic over odd shapes: contexts around block and tile edges, GQA ratios that do and do
+// not divide a tile, windows, masks, scattered blocks, NaN wherever nothing may be read.
+#include <algorithm>
+#include <tuple>
+
+#include "tests/catch.h"
+#include "tests/cuda/attention_fixture.h"
+
+using namespace slipstream;
+using namespace slipstream::cuda;
+using namespace slipstream::cuda::test;
+
+namespace {
+
+/// The largest relative error of a head's output vector, and whether the other output and the padding are as they must be.
+struct Outcome {
+  double error = 0;
+  bool finite = true, bf16_is_rounded = true, padding_untouched = true;
+};
+
+template <typename Launch>
+Outcome compare(AttentionStep& step, int32_t head_dim, Launch&& launch) {
+  const std::vector<float> out = step.run(launch);
+  const std::vector<double> wanted = step.reference();
+  const auto dim = static_cast<size_t>(head_dim);
+  Outcome outcome;
+  for (size_t i = 0; i < wanted.size(); i += dim) {
+    double difference = 0, norm = 0;
+    for (size_t d = i; d < i + dim; ++d) {
+      difference += (static_cast<double>(out[d]) - wanted[d]) * (static_cast<double>(out[d]) - wanted[d]);
+      norm += wanted[d] * wanted[d];
+      outcome.finite = outcome.finite && std::isfinite(out[d]);
+      outcome.bf16_is_rounded = outcome.bf16_is_rounded && step.bf16()[d] == f32_to_bf16(out[d]);
+    }
+    if (difference > 0) outcome.error = std::max(outcome.error, std::sqrt(difference / std::max(norm, 1e-30)));
+  }
+  for (size_t i = step.size(); i < step.size() + step.padding(); ++i)
+    outcome.padding_untouched = outcome.padding_untouched && std::isnan(out[i]) && step.bf16()[i] == 0xffff;
+  return outcome;
+}
+
+void require_good(const Outcome& outcome, double bound) {
+  REQUIRE(outcome.finite);
+  CHECK(outcome.error < bound);
+  CHECK(outcome.bf16_is_rounded);
+  CHECK(outcome.padding_untouched);
+}
+
+// A weight rounded to BF16 is off by 0.1 % (rms); what is left averages out.
+constexpr double kTileBound = 4e-3;
+constexpr double kSimpleBound = 1e-5;
+
+const std::vector<SpanSpec> kDecode = {{0, 1}, {1, 1}, {31, 1}, {32, 1}, {33, 1}, {1000, 1}, {127, 1}};
+const std::vector<SpanSpec> kVerify = {{0, 16}, {1, 5}, {31, 2}, {32, 16}, {33, 3}, {1000, 16}, {63, 1}};
+const std::vector<SpanSpec> kPrefill = {{0, 17}, {0, 100}, {1, 17}, {31, 33}, {33, 100}, {1000, 65}};
+
+void run_attention(Context& context, const AttentionArgs& args) { attention(context, args); }
+
+}  // namespace
+
+TEST_CASE("cuda attention: decode, verify and prefill for each head dim and GQA ratio", "[cuda][attention]") {
+  Context context(0);
+  for (const int32_t head_dim : {64, 96, 128, 256})
+    for (const int32_t group : {1, 3, 4, 7, 8}) {
+      const AttentionShape shape{2 * group, 2, head_dim};
+      for (const auto& [decode, prefill] : {std::pair{kDecode, std::vector<SpanSpec>{}}, std::pair{kVerify, kPrefill}}) {
+        AttentionStep step(context, shape, decode, prefill);
+        INFO("head_dim " << head_dim << " group " << group << " prefill spans " << prefill.size());
+        REQUIRE(attn::tile_supports(step.args, nullptr));
+        require_good(compare(step, head_dim, run_attention), kTileBound);
+      }
+    }
+}
+
+TEST_CASE("cuda attention: window, whole span, ancestor mask, fixed splits, block sizes", "[cuda][attention]") {
+  Context context(0);
+  for (const int32_t head_dim : {64, 96, 128, 256})
+    for (int variant = 0; variant < 9; ++variant) {
+      AttentionShape shape{6, 2, head_dim};
+      if (variant == 0) shape.window = 1;
+      if (variant == 1) shape.window = 40;
+      if (variant == 2) shape.window = 500;
+      if (variant == 3) shape.causal = false;
+      if (variant == 4) shape.causal = false, shape.window = 100;
+      if (variant == 5) shape.masked = true;
+      if (variant == 6) shape.block_tokens = 16;
+      if (variant == 7) shape.block_tokens = 48, shape.window = 77;
+      if (variant == 8) shape.block_tokens = 256;
+      const std::vector<SpanSpec> prefill = shape.masked ? std::vector<SpanSpec>{{40, 31}} : kPrefill;
+      for (const int32_t split_tokens : {0, 64}) {
+        AttentionStep step(context, shape, kVerify, prefill, 7);
+        step.args.split_tokens = split_tokens;
+        INFO("head_dim " << head_dim << " variant " << variant << " split_tokens " << split_tokens);
+        require_good(compare(step, head_dim, run_attention), kTileBound);
+      }
+    }
+}
+
+TEST_CASE("cuda attention: the simple kernel serves each dtype, head dim and block size", "[cuda][attention]") {
+  Context context(0);
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
+    for (const auto& [head_dim, block_tokens] : {std::pair{80, 32}, std::pair{40, 24}, std::pair{256, 16}}) {
+      for (int variant = 0; variant < 4; ++variant) {
+        AttentionShape shape{6, 2, head_dim, block_tokens};
+        shape.dtype = dtype;
+        if (variant == 1) shape.window = 40;
+        if (variant == 2) shape.causal = false;
+        if (variant == 3) shape.masked = true;
+        AttentionStep step(context, shape, kVerify, {{33, 31}}, 3);
+        INFO("dtype " << dtype_info(dtype).name << " head_dim " << head_dim << " variant " << variant);
+        require_good(compare(step, head_dim, attn::launch_simple), kSimpleBound);
+      }
+    }
+}
+
+TEST_CASE("cuda attention: with fixed splits a row's bits do not depend on its company", "[cuda][attention]") {
+  Context context(0);
+  for (const int32_t head_dim : {64, 96, 128, 256}) {
+    const AttentionShape shape{8, 2, head_dim};
+    // The same sequence's last 40 rows as one prefill chunk, and its last 1, 3 and 9 rows by the decode kernel.
+    std::vector<float> chunk;
+    for (const int32_t rows : {40, 1, 3, 9}) {
+      const bool decode = rows <= 16;
+      const std::vector<SpanSpec> spans = {{700 - rows, rows}};
+      AttentionStep step(context, shape, decode ? spans : std::vector<SpanSpec>{}, decode ? std::vector<SpanSpec>{} : spans);
+      step.args.split_tokens = 256;
+      std::vector<float> out = step.run(run_attention);
+      out.resize(step.size());
+      REQUIRE(std::all_of(out.begin(), out.end(), [](float x) { return std::isfinite(x); }));
+      if (!decode) {
+        chunk = out;
+        continue;
+      }
+      INFO("head_dim " << head_dim << " rows " << rows);
+      CHECK(std::equal(out.begin(), out.end(), chunk.end() - static_cast<std::ptrdiff_t>(out.size())));
+    }
+  }
+}
+
+TEST_CASE("cuda attention: a NaN row fails alone, and launches leave the counters zero", "[cuda][attention]") {
+  Context context(0);
+  const AttentionShape shape{8, 2, 128};
+  AttentionStep step(context, shape, {{500, 1}, {900, 1}, {40, 1}}, {{100, 70}});
+  const std::vector<float> good = step.run(run_attention);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  check(cudaMemcpy(const_cast<float*>(step.args.q) + step.width(), &nan, 4, cudaMemcpyHostToDevice), "poison q");
+  const std::vector<float> bad = step.run(run_attention);
+  for (size_t i = 0; i < step.size(); ++i) {
+    const bool poisoned = i >= step.width() && i < step.width() + 128;  // row 1, head 0
+    if (poisoned ? !std::isnan(bad[i]) : bad[i] != good[i]) FAIL("element " << i << " is " << bad[i] << ", was " << good[i]);
+  }
+  std::vector<uint32_t> counters(kAttentionCounterBytes / 4);
+  check(cudaMemcpy(counters.data(), step.args.scratch, kAttentionCounterBytes, cudaMemcpyDeviceToHost), "read counters");
+  CHECK(std::all_of(counters.begin(), counters.end(), [](uint32_t x) { return x == 0; }));
+}
+
+TEST_CASE("cuda attention: split plans fill the GPU and stay inside the scratch", "[cuda][attention]") {
+  using attn::plan_splits;
+  CHECK(plan_splits({.ctas = 8, .slots = 264, .tokens = 8192, .tile = 64, .max_splits = 1 << 20}).splits >= 16);
+  CHECK(plan_splits({.ctas = 8, .slots = 264, .tokens = 8192, .tile = 64, .max_splits = 5}).splits <= 5);
+  CHECK(plan_splits({.ctas = 8, .slots = 264, .tokens = 64, .tile = 64, .max_splits = 1 << 20}).splits == 1);
+  CHECK(plan_splits({.ctas = 4096, .slots = 264, .tokens = 1024, .tile = 64, .max_splits = 1 << 20}).splits == 1);
+  const attn::SplitPlan fixed =
+      plan_splits({.ctas = 8, .slots = 264, .tokens = 1025, .tile = 64, .max_splits = 64, .fixed_tokens = 512});
+  CHECK(fixed.splits == 3);
+  CHECK(fixed.split_tokens == 512);
+  for (const int32_t tokens : {1, 63, 65, 777, 8192, 131072}) {
+    const attn::SplitPlan plan = plan_splits({.ctas = 8, .slots = 264, .tokens = tokens, .tile = 64, .max_splits = 1000});
+    CHECK(plan.split_tokens % 64 == 0);
+    CHECK(int64_t{plan.splits} * plan.split_tokens >= tokens);
+    CHECK(int64_t{plan.splits - 1} * plan.split_tokens < tokens);
+  }
+}
