@@ -43,7 +43,7 @@ struct SampledToken {
   int32_t token = -1;               // -1 when the row was not finite
   bool non_finite = false;          // any logit NaN or +inf, or all -inf
   float logprob = 0;                // set when top_logprobs >= 0
-  int32_t top_count = 0;
+  int32_t top_count = 0;            // as many as asked for, but never a logit of -inf
   int32_t top_ids[kMaxTopLogprobs];
   float top_logprobs[kMaxTopLogprobs];
 };

@@ -52,16 +52,17 @@ struct ExpTable {
 };
 SLIP_HD constexpr ExpTable make_exp_table() {
   ExpTable table{};
-  // 2^(-1/32) by the exponential series in long double; then powers. Rounded to 2^-31, far above its error.
-  long double step = 1, term = 1;
-  const long double x = -0.693147180559945309417232121458176568L / 32;
+  // 2^(-1/32) by the exponential series; then powers. Rounded to 2^-31, far above the error of double (no entry is
+  // nearer than 0.002 to a tie).
+  double step = 1, term = 1;
+  const double x = -0.693147180559945309417232121458176568 / 32;
   for (int k = 1; k < 20; ++k) {
     term = term * x / k;
     step += term;
   }
-  long double value = 2147483648.0L;
+  double value = 2147483648.0;
   for (int i = 0; i < 32; ++i) {
-    table.value[i] = static_cast<uint32_t>(value + 0.5L);
+    table.value[i] = static_cast<uint32_t>(value + 0.5);
     value *= step;
   }
   return table;
@@ -72,8 +73,18 @@ SLIP_HD inline uint32_t mul_high(uint32_t a, uint32_t b) {
   return static_cast<uint32_t>((static_cast<uint64_t>(a) * b) >> 32);
 }
 
-SLIP_HD inline uint64_t mass(float d) {
-  const float y = -d * kLog2E;
+/// a * b, rounded before anything is added to it, whatever the compiler's contraction flags are.
+SLIP_HD inline float product(float a, float b) {
+#ifdef __CUDA_ARCH__
+  return __fmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
+
+/// mass with the table given: a device keeps it where its threads can index it.
+SLIP_HD inline uint64_t mass_from(const uint32_t* exp_table, float d) {
+  const float y = product(-d, kLog2E);
   if (!(y < kMassEnd)) return 0;
   const int n = static_cast<int>(y);
   const float fraction = y - static_cast<float>(n);
@@ -84,9 +95,10 @@ SLIP_HD inline uint64_t mass(float d) {
   p = kExpC1 - mul_high(g, p);
   // 1 - g p in units of 2^-32; p > 0, and g = 0 would need 2^32: taken one unit short, in every implementation
   const uint32_t power = 0xFFFFFFFFu - mul_high(g, p);
-  const uint64_t product = static_cast<uint64_t>(kExpTable.value[f >> 27]) * power;  // 2^63 2^-(f)
-  return product >> (63 - kMassBits + n);
+  const uint64_t scaled = static_cast<uint64_t>(exp_table[f >> 27]) * power;  // 2^63 2^-(f)
+  return scaled >> (63 - kMassBits + n);
 }
+inline uint64_t mass(float d) { return mass_from(kExpTable.value, d); }
 
 // ---- natural logarithm of a positive normal float ----
 // Reduction to [sqrt(1/2), sqrt(2)) and a degree-8 polynomial for log1p; coefficients as published in the Cephes

@@ -67,11 +67,11 @@ void logprobs(const float* logits, int32_t vocab, int32_t count, SampledToken* o
   uint64_t sum = 0;
   for (int32_t v = 0; v < vocab; ++v) {
     sum += law::mass(logits[v] - max);
-    all.push_back({v, logits[v], law::order_key(logits[v]), 0});
+    if (logits[v] > kExcluded) all.push_back({v, logits[v], law::order_key(logits[v]), 0});
   }
   const float log_sum = law::log_mass(sum);
   out->logprob = (logits[out->token] - max) - log_sum;
-  out->top_count = std::min(count, vocab);
+  out->top_count = std::min(count, static_cast<int32_t>(all.size()));
   std::partial_sort(all.begin(), all.begin() + out->top_count, all.end(), better);
   for (int32_t i = 0; i < out->top_count; ++i) {
     out->top_ids[i] = all[i].token;

@@ -136,3 +136,15 @@ TEST_CASE("logprobs are of the raw logits") {
   CHECK(out.top_ids[1] == 1);
   CHECK(out.top_logprobs[0] == Approx(std::log(0.5)).epsilon(1e-5));
 }
+
+TEST_CASE("top logprobs leave out what has no probability at all") {
+  SampleRow row;
+  row.temperature = 0;
+  row.top_logprobs = 3;
+  const std::vector<float> logits = {-INFINITY, 1.0f, -INFINITY, 2.0f};
+  for (const SampledToken& out : {by_reference(logits, row), by_cpu(logits, row, false), by_cpu(logits, row, true)}) {
+    REQUIRE(out.top_count == 2);
+    CHECK(out.top_ids[0] == 3);
+    CHECK(out.top_ids[1] == 1);
+  }
+}
