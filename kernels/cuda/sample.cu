@@ -1,0 +1,558 @@
+// See sample.h. Grid, shared memory and bytes stand above each kernel.
+#include <algorithm>
+
+#include "kernels/check.h"
+#include "kernels/cuda/sample.h"
+#include "kernels/cuda/sample_row.cuh"
+#include "kernels/cuda/sample_select.cuh"
+
+namespace slipstream::cuda {
+namespace {
+
+// ---- block-wide helpers; every thread of the block calls them ----
+
+struct BlockMax {
+  unsigned long long part[kSampleWarps];
+  /// The largest value, in thread 0.
+  __device__ unsigned long long operator()(unsigned long long v) {
+    v = warp_max(v);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
+    __syncthreads();
+    if (threadIdx.x < 32) v = warp_max(threadIdx.x < kSampleWarps ? part[threadIdx.x] : 0);
+    return v;
+  }
+};
+
+/// Largest and smallest finite key of what a thread saw; a lower id among equals, since a thread's ids ascend.
+struct Extremes {
+  uint32_t best_key = 0, low = 0;
+  int32_t best_token = 0;
+  __device__ void add(int32_t token, const float4& v) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float x = element(v, i);
+      const uint32_t key = isnan(x) ? kKeyOfNaN : law::order_key(x);
+      if (key > best_key) best_key = key, best_token = token + i;
+      if (key > kKeyOfNothing) low = max(low, ~key);
+    }
+  }
+  __device__ unsigned long long best() const { return packed(best_key, best_token); }
+};
+
+__device__ void write_token(SampledToken* out, bool finite, int32_t token) {
+  out->token = finite ? token : -1;
+  out->non_finite = !finite;
+  out->logprob = 0;
+  out->top_count = 0;
+}
+
+// ---- greedy: grid (blocks, rows), 512 threads; reads 4 bytes per logit, once ----
+template <bool kAligned>
+__global__ __launch_bounds__(kSampleThreads) void greedy_kernel(SamplePass pass, GreedyState* states) {
+  __shared__ BlockMax reduce;
+  const int32_t r = blockIdx.y;
+  if (pass.row != nullptr && pass.row[r].position < 0) return;
+  const RowValues<kAligned> values(pass, r, DeviceSampleRow{});
+  Extremes seen;
+  values.template for_groups<4>(blockIdx.x, gridDim.x, [&](int32_t token, const float4& v) { seen.add(token, v); });
+  const unsigned long long best = reduce(seen.best());
+  if (threadIdx.x != 0) return;
+  GreedyState& state = states[r];
+  atomicMax(&state.best, best);
+  __threadfence();
+  if (atomicAdd(&state.arrived, 1u) != gridDim.x - 1) return;
+  const unsigned long long winner = atomicExch(&state.best, 0ull);
+  state.arrived = 0;
+  const uint32_t key = key_of(winner);
+  write_token(&pass.out[r], key < kKeyOfInfinity && key > kKeyOfNothing, token_of(winner));
+}
+
+// ---- prepare: grid (rows), 512 threads; clears the row's state and finds the final value of every touched id.
+// Bytes: 28 KB of histograms; 4 bytes per history token twice and two scattered words per token when a penalty is on ----
+
+/// Final value of one id before the temperature. `count` holds the id's uses: bit 31 in the prompt, below it output.
+__device__ float final_value(const SamplePass& pass, int32_t r, const DeviceSampleRow& row, int32_t token, uint32_t count,
+                             bool listed) {
+  float x = pass.logits[static_cast<int64_t>(r) * pass.vocab + token];
+  if (row.mask != nullptr && (row.mask[token >> 5] >> (token & 31) & 1) == 0) x = minus_infinity();
+  if (listed) {
+    for (int32_t i = 0; i < row.bias_count; ++i)
+      if (row.bias[i].token == token) x += row.bias[i].bias;
+    for (int32_t i = 0; i < row.suppressed_count; ++i)
+      if (row.suppressed[i] == token) x = minus_infinity();
+  }
+  if (row.repetition_penalty != 1.0f && count != 0)
+    x = x > 0 ? __fdiv_rn(x, row.repetition_penalty) : law::product(x, row.repetition_penalty);
+  if (const uint32_t uses = count & 0x7FFFFFFFu; uses != 0) {
+    x -= law::product(row.frequency_penalty, static_cast<float>(static_cast<int32_t>(uses)));
+    x -= row.presence_penalty;
+  }
+  return isnan(x) ? minus_infinity() : x;
+}
+
+/// The i-th id of bias and suppressed ids together.
+__device__ int32_t listed_token(const DeviceSampleRow& row, int32_t i) {
+  return i < row.bias_count ? row.bias[i].token : row.suppressed[i - row.bias_count];
+}
+
+__device__ bool in_vocab(int32_t token, int32_t vocab) { return static_cast<uint32_t>(token) < static_cast<uint32_t>(vocab); }
+
+__device__ void patch_row(const SamplePass& pass, int32_t r, const DeviceSampleRow& row) {
+  uint32_t* const touched = pass.touched + static_cast<int64_t>(r) * ((pass.vocab + 31) / 32);
+  uint32_t* const patch = pass.patch + static_cast<int64_t>(r) * pass.vocab;
+  const bool penalised = has_penalty(row);
+  const int32_t listed = row.bias_count + row.suppressed_count;
+  const int32_t history = penalised ? row.prompt_tokens + row.output_tokens : 0;
+  // the prompt counts for the repetition penalty alone
+  const int32_t first = row.repetition_penalty != 1.0f ? 0 : row.prompt_tokens;
+  for (int32_t i = first + static_cast<int32_t>(threadIdx.x); i < history; i += kSampleThreads) {
+    const int32_t token = row.history[i];
+    if (!in_vocab(token, pass.vocab)) continue;
+    if (i < row.prompt_tokens)
+      atomicOr(&patch[token], 0x80000000u);
+    else
+      atomicAdd(&patch[token], 1u);
+  }
+  for (int32_t i = threadIdx.x; i < listed; i += kSampleThreads) {
+    const int32_t token = listed_token(row, i);
+    if (in_vocab(token, pass.vocab)) atomicOr(&touched[token >> 5], 1u << (token & 31));
+  }
+  __threadfence_block();
+  __syncthreads();
+  // A listed id is finished by its first entry; any other id by whoever sets its bit.
+  for (int32_t i = first + static_cast<int32_t>(threadIdx.x); i < history; i += kSampleThreads) {
+    const int32_t token = row.history[i];
+    if (!in_vocab(token, pass.vocab)) continue;
+    const uint32_t bit = 1u << (token & 31);
+    if ((atomicOr(&touched[token >> 5], bit) & bit) != 0) continue;
+    patch[token] = law::float_bits(final_value(pass, r, row, token, __ldcg(&patch[token]), false));
+  }
+  for (int32_t i = threadIdx.x; i < listed; i += kSampleThreads) {
+    const int32_t token = listed_token(row, i);
+    bool owner = in_vocab(token, pass.vocab);
+    for (int32_t j = 0; owner && j < i; ++j) owner = listed_token(row, j) != token;
+    if (owner) patch[token] = law::float_bits(final_value(pass, r, row, token, __ldcg(&patch[token]), true));
+  }
+}
+
+/// Undoes patch_row.
+__device__ void clean_row(const SamplePass& pass, int32_t r, const DeviceSampleRow& row) {
+  uint32_t* const touched = pass.touched + static_cast<int64_t>(r) * ((pass.vocab + 31) / 32);
+  uint32_t* const patch = pass.patch + static_cast<int64_t>(r) * pass.vocab;
+  const auto forget = [&](int32_t token) {
+    if (!in_vocab(token, pass.vocab)) return;
+    touched[token >> 5] = 0;
+    patch[token] = 0;
+  };
+  const int32_t history = has_penalty(row) ? row.prompt_tokens + row.output_tokens : 0;
+  for (int32_t i = threadIdx.x; i < history; i += kSampleThreads) forget(row.history[i]);
+  for (int32_t i = threadIdx.x; i < row.bias_count + row.suppressed_count; i += kSampleThreads) forget(listed_token(row, i));
+}
+
+__global__ __launch_bounds__(kSampleThreads) void prepare_kernel(SamplePass pass) {
+  const int32_t r = blockIdx.x;
+  const DeviceSampleRow row = pass.row[r];
+  if (row.position < 0) return;
+  if (threadIdx.x == 0) pass.state[r] = SampleState{};
+  for (int i = threadIdx.x; i < kBins; i += kSampleThreads) {
+    pass.weights[static_cast<int64_t>(r) * kBins + i] = 0;
+    pass.raw_counts[static_cast<int64_t>(r) * kBins + i] = 0;
+  }
+  if (is_patched(row)) patch_row(pass, r, row);
+}
+
+// ---- scan: grid (blocks, rows), 512 threads; reads 4 bytes per logit ----
+template <bool kAligned>
+__global__ __launch_bounds__(kSampleThreads) void scan_kernel(SamplePass pass) {
+  __shared__ BlockMax reduce;
+  const int32_t r = blockIdx.y;
+  const DeviceSampleRow row = pass.row[r];
+  if (row.position < 0) return;
+  const RowValues<kAligned> values(pass, r, row);
+  const bool modified = values.modified();
+  Extremes raw, own;
+  values.template for_groups<4>(blockIdx.x, gridDim.x, [&](int32_t token, const float4& v) {
+    raw.add(token, v);
+    if (modified) own.add(token, values.modify(token, v));
+  });
+  if (!modified) own = raw;
+  SampleState& state = pass.state[r];
+  unsigned long long v = reduce(raw.best());
+  if (threadIdx.x == 0) atomicMax(&state.raw_best, v);
+  v = reduce(own.best());
+  if (threadIdx.x == 0) atomicMax(&state.best, v);
+  v = reduce(static_cast<unsigned long long>(raw.low) << 32);
+  if (threadIdx.x == 0) atomicMax(&state.raw_low, static_cast<uint32_t>(v >> 32));
+  v = reduce(static_cast<unsigned long long>(own.low) << 32);
+  if (threadIdx.x == 0) atomicMax(&state.low, static_cast<uint32_t>(v >> 32));
+}
+
+// ---- histogram: grid (blocks, rows), 512 threads, 12 KB shared; reads 4 bytes per logit; flushes at most 12 KB ----
+template <bool kAligned>
+__global__ __launch_bounds__(kSampleThreads, 2) void histogram_kernel(SamplePass pass) {
+  __shared__ uint32_t low[kBins], high[kBins], raw_counts[kBins], exp_table[32];
+  __shared__ unsigned long long raw_mass;
+  const int32_t r = blockIdx.y;
+  const DeviceSampleRow row = pass.row[r];
+  if (row.position < 0) return;
+  SampleState& state = pass.state[r];
+  const RowDraw draw(row, state, pass.vocab);
+  const bool selects = draw.selects();
+  const bool logprobs = draw.finite && row.top_logprobs >= 0;
+  const bool tops = logprobs && row.top_logprobs > 0;
+  if (!selects && !logprobs) return;
+  for (int i = threadIdx.x; i < kBins; i += kSampleThreads) low[i] = high[i] = raw_counts[i] = 0;
+  load_exp_table(exp_table);
+  if (threadIdx.x == 0) raw_mass = 0;
+  __syncthreads();
+
+  const WideCounters masses{low, high};
+  const RowValues<kAligned> values(pass, r, row);
+  const bool weighs_mass = draw.weighs_mass();
+  const float raw_max = value_of_key(key_of(state.raw_best));
+  const Bins raw_bins(raw_max, value_of_key(~state.raw_low));
+  unsigned long long sum = 0;
+  values.template for_groups<2>(blockIdx.x, gridDim.x, [&](int32_t token, const float4& raw) {
+    if (logprobs) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float x = element(raw, i);
+        sum += law::mass_from(exp_table, x - raw_max);
+        if (tops && x > minus_infinity()) atomicAdd(&raw_counts[raw_bins(raw_max - x)], 1u);
+      }
+    }
+    if (!selects) return;
+    const float4 own = values.modify(token, raw);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float y = draw.divided(element(own, i));
+      if (!(y > minus_infinity())) continue;
+      const int bin = draw.bins(draw.max - y);
+      if (!weighs_mass) {
+        atomicAdd(&low[bin], 1u);
+      } else if (const unsigned long long mass = law::mass_from(exp_table, y - draw.max); mass != 0) {
+        masses.add(bin, mass);
+      }
+    }
+  });
+  if (logprobs) {
+    sum = warp_sum(sum);
+    if (threadIdx.x % 32 == 0) atomicAdd(&raw_mass, sum);
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < kBins; i += kSampleThreads) {
+    if (const unsigned long long weight = masses[i]; weight != 0)
+      atomicAdd(&pass.weights[static_cast<int64_t>(r) * kBins + i], weight);
+    if (raw_counts[i] != 0) atomicAdd(&pass.raw_counts[static_cast<int64_t>(r) * kBins + i], raw_counts[i]);
+  }
+  if (threadIdx.x == 0 && logprobs) atomicAdd(&state.raw_mass, raw_mass);
+}
+
+// ---- draw: grid (blocks, rows), 512 threads; reads 4 bytes per logit and the row's histogram ----
+
+/// Out of line: most tokens are ruled out before their logarithms.
+__device__ __noinline__ float noise_of(uint32_t word) { return law::gumbel(word); }
+
+/// Appends to a row's list; the count goes on past the end, which tells finish to read the row itself.
+__device__ void append(unsigned long long* list, int32_t* count, unsigned long long entry) {
+  const int32_t at = atomicAdd(count, 1);
+  if (at < kListEntries) list[at] = entry;
+}
+
+template <bool kAligned>
+__global__ __launch_bounds__(kSampleThreads, 2) void draw_kernel(SamplePass pass) {
+  __shared__ BlockMax reduce;
+  __shared__ BoundarySearch search;
+  const int32_t r = blockIdx.y;
+  const DeviceSampleRow row = pass.row[r];
+  if (row.position < 0) return;
+  SampleState& state = pass.state[r];
+  const RowDraw draw(row, state, pass.vocab);
+  const bool tops = draw.finite && row.top_logprobs > 0;
+  if (!draw.by_noise && !tops) return;
+
+  // Bins below `sure` survive whole; those from there to `boundary` go to the list.
+  int sure = kBins, boundary = kBins, raw_boundary = -1;
+  if (draw.selects()) {
+    const unsigned long long* weights = pass.weights + static_cast<int64_t>(r) * kBins;
+    const Boundary found = draw.weighs_mass() ? search.by_mass(weights, row.top_p) : search.by_count(weights, row.top_k);
+    boundary = found.bin;
+    sure = draw.lists_all() ? 0 : boundary;
+    if (threadIdx.x == 0 && blockIdx.x == 0) state.boundary = boundary, state.above = found.above;
+  }
+  if (tops) {
+    raw_boundary = search.by_count(pass.raw_counts + static_cast<int64_t>(r) * kBins, row.top_logprobs).bin;
+    if (threadIdx.x == 0 && blockIdx.x == 0) state.raw_boundary = raw_boundary;
+  }
+  const bool selects = draw.selects();
+  const float raw_max = value_of_key(key_of(state.raw_best));
+  const Bins raw_bins(raw_max, value_of_key(~state.raw_low));
+  const RowValues<kAligned> values(pass, r, row);
+  unsigned long long* const list = pass.list + static_cast<int64_t>(r) * kListEntries;
+  unsigned long long* const raw_list = pass.raw_list + static_cast<int64_t>(r) * kListEntries;
+  const bool draws_here = draw.by_noise && sure > 0;
+
+  // The maximum's class survives whole wherever anything is drawn here, so its value is one that a winner must reach.
+  // A token with uniform u can reach it only if 1 - u <= e^(y - goal), since -log(-log u) <= -log(1 - u); the slack
+  // covers the rounding of noise and sum.
+  const int32_t best_token = token_of(state.best);
+  const float goal = draws_here ? draw.max + law::token_noise(row.seed, row.choice, row.position, best_token) : 0;
+  const float slack = 1e-3f + 1e-6f * fabsf(goal);
+  constexpr float kLargestNoise = 23.0f;
+  unsigned long long drawn = 0;
+  values.template for_groups<2>(blockIdx.x, gridDim.x, [&](int32_t token, const float4& raw) {
+    if (tops) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float x = element(raw, i);
+        if (x > minus_infinity() && raw_bins(raw_max - x) <= raw_boundary)
+          append(raw_list, &state.raw_list_count, packed(law::order_key(x), token + i));
+      }
+    }
+    if (!draw.by_noise) return;
+    const float4 own = values.modify(token, raw);
+    float y[4];
+    bool here[4];
+    bool any = false;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      y[i] = draw.divided(element(own, i));
+      here[i] = y[i] > minus_infinity();
+      if (selects && here[i]) {
+        const int bin = draw.bins(draw.max - y[i]);
+        here[i] = bin < sure;
+        if (!here[i] && bin <= boundary) append(list, &state.list_count, packed(law::order_key(y[i]), token + i));
+      }
+      here[i] = here[i] && y[i] >= draw.floor && y[i] + kLargestNoise + slack >= goal;
+      any |= here[i];
+    }
+    if (!any) return;
+    const law::PhiloxBlock noise =
+        law::philox(row.seed, static_cast<uint32_t>(row.choice), static_cast<uint32_t>(row.position),
+                    static_cast<uint32_t>(token) >> 2, law::kSampleDomain);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float complement = static_cast<float>(~noise.word[i]) * 2.3283064365386963e-10f;
+      if (!here[i] || complement > __expf(y[i] - goal + slack)) continue;
+      drawn = max(drawn, packed(law::order_key(y[i] + noise_of(noise.word[i])), token + i));
+    }
+  });
+  if (!draws_here) return;
+  drawn = reduce(drawn);
+  if (threadIdx.x == 0 && drawn != 0) atomicMax(&state.drawn, drawn);
+}
+
+// ---- finish: grid (rows), 512 threads; reads the lists, or the row again where a list overflowed ----
+
+/// What a selection runs over: a row's list or, where it overflowed, the bins [first_bin, last_bin] of the row itself.
+/// f(key, token) for each.
+struct Candidates {
+  const unsigned long long* list;
+  int32_t count;
+  const RowValues<false>* values;
+  const RowDraw* draw;  // null: raw logits
+  Bins bins;
+  float max;
+  int first_bin, last_bin;
+
+  template <class F>
+  __device__ void for_each(F&& f) const {
+    if (count <= kListEntries) {
+      for (int32_t i = threadIdx.x; i < count; i += kSampleThreads) f(key_of(list[i]), token_of(list[i]));
+      return;
+    }
+    for (int32_t token = threadIdx.x; token < values->vocab; token += kSampleThreads) {
+      const float y = draw != nullptr ? draw->divided(values->modified_logit(token)) : values->logits[token];
+      if (!(y > minus_infinity())) continue;
+      const int bin = bins(max - y);
+      if (bin >= first_bin && bin <= last_bin) f(law::order_key(y), token);
+    }
+  }
+};
+
+__device__ int32_t draw_among_candidates(const SamplePass& pass, int32_t r, const DeviceSampleRow& row, const RowDraw& draw,
+                                         const RowValues<false>& values, Selection& select, BlockMax& reduce,
+                                         const uint32_t* exp_table) {
+  const SampleState& state = pass.state[r];
+  const Candidates all{pass.list + static_cast<int64_t>(r) * kListEntries, state.list_count, &values, &draw,
+                                 draw.bins, draw.max, draw.lists_all() ? 0 : state.boundary, state.boundary};
+  const auto mass = [&](uint32_t key) { return law::mass_from(exp_table, value_of_key(key) - draw.max); };
+  unsigned long long least = 0;  // composite that a survivor reaches
+  if (draw.weighs_mass()) {
+    if (state.boundary < kBins) {
+      const unsigned long long total = select.total;
+      const unsigned long long need = max(1ull, static_cast<unsigned long long>(law::top_p_need(row.top_p, total)));
+      least = select.by_mass(all, need - state.above, 0, mass);
+    }
+  } else {
+    if (state.boundary < kBins)
+      least = select.by_count(all, static_cast<unsigned long long>(row.top_k) - (draw.lists_all() ? 0 : state.above));
+    if (draw.by_top_p) {
+      const unsigned long long total = select.sum(all, least, mass);
+      const unsigned long long need = max(1ull, static_cast<unsigned long long>(law::top_p_need(row.top_p, total)));
+      least = max(least, select.by_mass(all, need, least, mass));
+    }
+  }
+  unsigned long long drawn = 0;
+  all.for_each([&](uint32_t key, int32_t token) {
+    const float y = value_of_key(key);
+    if (composite(key, token) < least || !(y >= draw.floor)) return;
+    drawn = max(drawn, packed(law::order_key(y + law::token_noise(row.seed, row.choice, row.position, token)), token));
+  });
+  drawn = reduce(drawn);  // in thread 0
+  return token_of(max(drawn, state.drawn));
+}
+
+/// Thread 0 has written the token; the N best raw logits follow, best first.
+__device__ void write_logprobs(const SamplePass& pass, int32_t r, const DeviceSampleRow& row,
+                               const RowValues<false>& values, Selection& select, SampledToken* out) {
+  __shared__ unsigned long long tops[kMaxTopLogprobs];
+  __shared__ int32_t top_count;
+  const SampleState& state = pass.state[r];
+  const float max = values.logits[token_of(state.raw_best)];
+  const float log_sum = law::log_mass(state.raw_mass);
+  if (threadIdx.x == 0) out->logprob = (values.logits[out->token] - max) - log_sum;
+  const int32_t wanted = min(row.top_logprobs, kMaxTopLogprobs);
+  if (wanted == 0) return;
+  const Candidates all{pass.raw_list + static_cast<int64_t>(r) * kListEntries, state.raw_list_count, &values, nullptr,
+                                 Bins(max, value_of_key(~state.raw_low)), max, 0, state.raw_boundary};
+  const unsigned long long least = state.raw_boundary < kBins ? select.by_count(all, static_cast<unsigned long long>(wanted)) : 0;
+  if (threadIdx.x == 0) top_count = 0;
+  __syncthreads();
+  all.for_each([&](uint32_t key, int32_t token) {
+    if (composite(key, token) < least) return;
+    const int32_t at = atomicAdd(&top_count, 1);
+    if (at < kMaxTopLogprobs) tops[at] = packed(key, token);
+  });
+  __syncthreads();
+  const int32_t count = min(top_count, wanted);
+  if (threadIdx.x == 0) out->top_count = count;
+  if (static_cast<int32_t>(threadIdx.x) >= count) return;
+  int32_t rank = 0;
+  for (int32_t i = 0; i < count; ++i) rank += tops[i] > tops[threadIdx.x];
+  const int32_t token = token_of(tops[threadIdx.x]);
+  out->top_ids[rank] = token;
+  out->top_logprobs[rank] = (values.logits[token] - max) - log_sum;
+}
+
+__global__ __launch_bounds__(kSampleThreads) void finish_kernel(SamplePass pass) {
+  __shared__ BlockMax reduce;
+  __shared__ Selection select;
+  __shared__ uint32_t exp_table[32];
+  const int32_t r = blockIdx.x;
+  const DeviceSampleRow row = pass.row[r];
+  if (row.position < 0) return;
+  load_exp_table(exp_table);
+  __syncthreads();
+  const SampleState& state = pass.state[r];
+  const RowDraw draw(row, state, pass.vocab);
+  const RowValues<false> values(pass, r, row);
+  SampledToken* const out = &pass.out[r];
+  int32_t token = token_of(state.best);
+  if (draw.selects()) {
+    if (draw.weighs_mass()) select.total_of(pass.weights + static_cast<int64_t>(r) * kBins);
+    token = draw_among_candidates(pass, r, row, draw, values, select, reduce, exp_table);
+  } else if (draw.by_noise) {
+    token = token_of(state.drawn);
+  }
+  if (threadIdx.x == 0) write_token(out, draw.finite, token);
+  if (draw.finite && row.top_logprobs >= 0) write_logprobs(pass, r, row, values, select, out);
+  __syncthreads();
+  if (is_patched(row)) clean_row(pass, r, row);
+}
+
+// ---- host ----
+
+constexpr size_t kAlign = 256;
+
+struct Carve {
+  char* at;
+  template <class T>
+  T* take(size_t count) {
+    T* const p = reinterpret_cast<T*>(at);
+    at += (count * sizeof(T) + kAlign - 1) / kAlign * kAlign;
+    return p;
+  }
+};
+
+struct Layout {
+  GreedyState* greedy;
+  SamplePass pass;
+  size_t bytes;
+
+  /// rows: of the scratch, not of the call: what must be zero between calls never moves.
+  Layout(void* scratch, int32_t rows, int32_t vocab) : pass{} {
+    Carve carve{static_cast<char*>(scratch)};
+    const auto n = static_cast<size_t>(std::min(rows, kSampleRowsPerPass));
+    const auto v = static_cast<size_t>(vocab);
+    pass.touched = carve.take<uint32_t>(n * ((v + 31) / 32));
+    pass.patch = carve.take<uint32_t>(n * v);
+    greedy = carve.take<GreedyState>(static_cast<size_t>(rows));
+    pass.state = carve.take<SampleState>(n);
+    pass.weights = carve.take<unsigned long long>(n * kBins);
+    pass.raw_counts = carve.take<uint32_t>(n * kBins);
+    pass.list = carve.take<unsigned long long>(n * kListEntries);
+    pass.raw_list = carve.take<unsigned long long>(n * kListEntries);
+    pass.vocab = vocab;
+    bytes = static_cast<size_t>(carve.at - static_cast<char*>(scratch));
+  }
+};
+
+/// Blocks per row: the GPU filled, but at least four loads of four logits for each thread where there are many rows.
+int32_t blocks_per_row(const Context& context, int32_t rows, int32_t vocab, int32_t blocks_per_sm) {
+  const int32_t groups = (vocab + 3) / 4;
+  const int32_t most = (groups + kSampleThreads - 1) / kSampleThreads;
+  return std::clamp(context.facts().multiprocessors * blocks_per_sm / rows, 1, most);
+}
+
+template <bool kAligned>
+void launch(Context& context, const SampleArgs& args, const Layout& layout) {
+  cudaStream_t stream = context.stream();
+  if (args.variant == SampleVariant::kGreedy) {
+    SamplePass pass = layout.pass;
+    pass.logits = args.logits, pass.row = args.row, pass.out = args.out;
+    greedy_kernel<kAligned><<<dim3(blocks_per_row(context, args.rows, args.vocab, 4), args.rows), kSampleThreads, 0, stream>>>(
+        pass, layout.greedy);
+    context.check_launch("greedy_kernel");
+    return;
+  }
+  for (int32_t first = 0; first < args.rows; first += kSampleRowsPerPass) {
+    const int32_t rows = std::min(kSampleRowsPerPass, args.rows - first);
+    SamplePass pass = layout.pass;
+    pass.logits = args.logits + static_cast<int64_t>(first) * args.vocab;
+    pass.row = args.row + first;
+    pass.out = args.out + first;
+    const dim3 grid(blocks_per_row(context, rows, args.vocab, 4), rows);
+    const dim3 heavy(blocks_per_row(context, rows, args.vocab, 2), rows);
+    prepare_kernel<<<rows, kSampleThreads, 0, stream>>>(pass);
+    scan_kernel<kAligned><<<grid, kSampleThreads, 0, stream>>>(pass);
+    histogram_kernel<kAligned><<<heavy, kSampleThreads, 0, stream>>>(pass);
+    draw_kernel<kAligned><<<heavy, kSampleThreads, 0, stream>>>(pass);
+    finish_kernel<<<rows, kSampleThreads, 0, stream>>>(pass);
+    context.check_launch("sample kernels");
+  }
+}
+
+}  // namespace
+
+size_t sample_scratch_bytes(int32_t rows, int32_t vocab) { return Layout(nullptr, rows, vocab).bytes; }
+
+void sample(Context& context, const SampleArgs& args) {
+  if (args.rows == 0) return;
+  CHECK(args.vocab > 0 && args.vocab < (1 << 24), "vocabulary of the sampler");
+  CHECK(args.variant == SampleVariant::kGreedy || args.row != nullptr, "sampling without row laws");
+  CHECK(args.rows <= args.scratch_rows, "more rows than the sampler's scratch was sized for");
+  const Layout layout(args.scratch, args.scratch_rows, args.vocab);
+  if (args.vocab % 4 == 0 && reinterpret_cast<uintptr_t>(args.logits) % 16 == 0)
+    launch<true>(context, args, layout);
+  else
+    launch<false>(context, args, layout);
+}
+
+std::vector<KernelChoice> sample_report(const Context&) {
+  return {{"sample greedy", "one pass, 64-bit maxima", ""},
+          {"sample", "three passes: maximum, histogram of distances, draw; radix selection at the boundary", ""}};
+}
+
+}  // namespace slipstream::cuda

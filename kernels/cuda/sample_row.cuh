@@ -1,0 +1,231 @@
+// What the sampling kernels share: a row's scratch, its values after every modification, bins of distances, block-wide
+// reductions. Private to sample*.cu. The law itself is kernels/sample_law.h.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/sample.h"
+#include "kernels/sample_law.h"
+
+namespace slipstream::cuda {
+
+inline constexpr int kSampleThreads = 512;
+inline constexpr int kSampleWarps = kSampleThreads / 32;
+inline constexpr int kListEntries = 4096;
+
+// Bins of d = max - y, monotone in d: linear up to kLinearReach or to the smallest logit, then 16 per octave.
+inline constexpr int kLinearBins = 768;
+inline constexpr int kOctaveBins = 256;
+inline constexpr int kBins = kLinearBins + kOctaveBins;
+inline constexpr float kLinearReach = 20.0f;
+
+inline constexpr uint32_t kKeyOfNothing = 0x007FFFFFu;   // law::order_key(-inf)
+inline constexpr uint32_t kKeyOfInfinity = 0xFF800000u;  // law::order_key(+inf)
+inline constexpr uint32_t kKeyOfNaN = 0xFFFFFFFFu;
+
+/// One row's state between the kernels of a pass; prepare clears it.
+struct SampleState {
+  unsigned long long raw_best;    // packed(key, token) of the largest logit; NaN counts as the largest
+  unsigned long long best;        // the same after bias, masks and penalties
+  unsigned long long drawn;       // packed(key of value + noise, token)
+  unsigned long long raw_mass;    // of the raw logits
+  uint32_t raw_low, low;          // complement of the key of the smallest finite logit
+  int32_t list_count, raw_list_count;
+  unsigned long long above;       // weight above the boundary bin
+  int32_t boundary, raw_boundary; // bins
+};
+struct GreedyState {
+  unsigned long long best;
+  uint32_t arrived;
+};
+
+/// The scratch of one pass, carved from SampleArgs::scratch.
+struct SamplePass {
+  const float* logits;          // [rows, vocab]
+  const DeviceSampleRow* row;   // [rows]
+  SampledToken* out;            // [rows]
+  SampleState* state;           // [rows]
+  unsigned long long* weights;  // [rows, kBins] counts (top-k) or masses (top-p)
+  uint32_t* raw_counts;         // [rows, kBins]
+  unsigned long long* list;     // [rows, kListEntries] packed(key, token)
+  unsigned long long* raw_list; // [rows, kListEntries]
+  uint32_t* touched;            // [rows, ceil(vocab / 32)] ids with a value of their own; zero between passes
+  uint32_t* patch;              // [rows, vocab] counts, then float bits; zero between passes
+  int32_t vocab;
+};
+
+__device__ inline unsigned long long packed(uint32_t key, int32_t token) {
+  return static_cast<unsigned long long>(key) << 32 | static_cast<uint32_t>(~token);
+}
+__device__ inline int32_t token_of(unsigned long long entry) { return static_cast<int32_t>(~static_cast<uint32_t>(entry)); }
+__device__ inline uint32_t key_of(unsigned long long entry) { return static_cast<uint32_t>(entry >> 32); }
+/// Inverse of law::order_key but for the sign of zero.
+__device__ inline float value_of_key(uint32_t key) { return law::bits_float(key & 0x80000000u ? key ^ 0x80000000u : ~key); }
+
+__device__ inline float minus_infinity() { return __int_as_float(0xFF800000); }
+
+__device__ inline bool has_penalty(const DeviceSampleRow& row) {
+  return row.repetition_penalty != 1.0f || row.frequency_penalty != 0.0f || row.presence_penalty != 0.0f;
+}
+__device__ inline bool is_patched(const DeviceSampleRow& row) {
+  return has_penalty(row) || row.bias_count > 0 || row.suppressed_count > 0;
+}
+
+/// A row's logits, raw and modified, four at a time.
+template <bool kAligned>
+struct RowValues {
+  const float* logits;
+  const uint32_t* mask;     // or null
+  const uint32_t* touched;  // or null
+  const float* patch;
+  int32_t vocab;
+
+  __device__ RowValues(const SamplePass& pass, int32_t r, const DeviceSampleRow& row)
+      : logits(pass.logits + static_cast<int64_t>(r) * pass.vocab),
+        mask(row.mask),
+        touched(is_patched(row) ? pass.touched + static_cast<int64_t>(r) * ((pass.vocab + 31) / 32) : nullptr),
+        patch(reinterpret_cast<const float*>(pass.patch) + static_cast<int64_t>(r) * pass.vocab),
+        vocab(pass.vocab) {}
+
+  __device__ bool modified() const { return mask != nullptr || touched != nullptr; }
+  /// Logits token .. token + 3; past the vocabulary -inf.
+  __device__ float4 raw(int32_t token) const {
+    if constexpr (kAligned) return __ldg(reinterpret_cast<const float4*>(logits + token));
+    float4 v;
+    v.x = logits[token];
+    v.y = token + 1 < vocab ? logits[token + 1] : minus_infinity();
+    v.z = token + 2 < vocab ? logits[token + 2] : minus_infinity();
+    v.w = token + 3 < vocab ? logits[token + 3] : minus_infinity();
+    return v;
+  }
+  /// Mask, bias, suppression, penalties.
+  __device__ float4 modify(int32_t token, float4 x) const {
+    if (mask != nullptr) {
+      const uint32_t allowed = mask[token >> 5] >> (token & 31);
+      if ((allowed & 1) == 0) x.x = minus_infinity();
+      if ((allowed & 2) == 0) x.y = minus_infinity();
+      if ((allowed & 4) == 0) x.z = minus_infinity();
+      if ((allowed & 8) == 0) x.w = minus_infinity();
+    }
+    if (touched != nullptr) {
+      const uint32_t own = touched[token >> 5] >> (token & 31) & 15u;
+      if (own & 1) x.x = patch[token];
+      if (own & 2) x.y = patch[token + 1];
+      if (own & 4) x.z = patch[token + 2];
+      if (own & 8) x.w = patch[token + 3];
+    }
+    return x;
+  }
+  /// One token.
+  __device__ float modified_logit(int32_t token) const {
+    if (touched != nullptr && (touched[token >> 5] >> (token & 31) & 1) != 0) return patch[token];
+    if (mask != nullptr && (mask[token >> 5] >> (token & 31) & 1) == 0) return minus_infinity();
+    return logits[token];
+  }
+  /// f(first token, raw values) over the groups of four that this block owns; kLoads loads in flight per thread.
+  template <int kLoads, class F>
+  __device__ void for_groups(int32_t block, int32_t blocks, F&& f) const {
+    const int32_t groups = (vocab + 3) / 4;
+    const int32_t slice = ((groups + blocks - 1) / blocks + 7) & ~7;
+    const int32_t end = min(groups, slice * (block + 1));
+    for (int32_t g = slice * block + static_cast<int32_t>(threadIdx.x); g < end; g += kLoads * kSampleThreads) {
+      float4 v[kLoads];
+#pragma unroll
+      for (int i = 0; i < kLoads; ++i)
+        if (g + i * kSampleThreads < end) v[i] = raw(4 * (g + i * kSampleThreads));
+#pragma unroll
+      for (int i = 0; i < kLoads; ++i)
+        if (g + i * kSampleThreads < end) f(4 * (g + i * kSampleThreads), v[i]);
+    }
+  }
+};
+
+/// Element i of a float4 under an unrolled loop.
+__device__ inline float element(const float4& v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
+
+struct Bins {
+  float linear_end;
+  float scale;
+  uint32_t end_bits;
+
+  __device__ Bins(float max, float low) {
+    const float range = max - low;
+    linear_end = range > 0 ? fminf(range, kLinearReach) : kLinearReach;
+    scale = kLinearBins / linear_end;
+    end_bits = law::float_bits(linear_end);
+  }
+  __device__ int operator()(float d) const {
+    if (d < linear_end) return min(static_cast<int>(d * scale), kLinearBins - 1);
+    return kLinearBins + static_cast<int>(min((law::float_bits(d) - end_bits) >> 19, static_cast<uint32_t>(kOctaveBins - 1)));
+  }
+};
+
+/// What is left to do for a row once its maximum is known; the same in every thread and kernel.
+struct RowDraw {
+  bool finite;     // the row can be drawn
+  bool by_noise;   // not an argmax
+  bool by_top_k, by_top_p;
+  float max;       // of y = x / T
+  float floor;     // min-p
+  bool divides;
+  float temperature;
+  Bins bins;
+
+  __device__ static bool finite_row(const SampleState& state) {
+    const uint32_t raw = key_of(state.raw_best);
+    return raw < kKeyOfInfinity && raw > kKeyOfNothing;
+  }
+  __device__ RowDraw(const DeviceSampleRow& row, const SampleState& state, int32_t vocab)
+      : finite(finite_row(state) && key_of(state.best) > kKeyOfNothing),
+        divides(row.temperature != 1.0f),
+        temperature(row.temperature),
+        bins(0, 0) {
+    by_noise = finite && !(row.temperature < law::kGreedyTemperature || row.top_k == 1);
+    const float best = value_of_key(key_of(state.best));
+    max = by_noise && divides ? __fdiv_rn(best, temperature) : best;
+    by_noise = by_noise && !isinf(max);
+    if (!by_noise) {
+      by_top_k = by_top_p = false;
+      return;
+    }
+    by_top_k = row.top_k > 0 && row.top_k < vocab;
+    by_top_p = row.top_p < 1.0f;
+    floor = row.min_p > 0 ? max + law::log(row.min_p) : minus_infinity();
+    const float low = value_of_key(~state.low);
+    bins = Bins(max, divides ? __fdiv_rn(low, temperature) : low);
+  }
+  __device__ bool selects() const { return by_top_k || by_top_p; }
+  __device__ float divided(float x) const { return divides ? __fdiv_rn(x, temperature) : x; }
+  /// Weights of the histogram: masses when top-p acts alone, otherwise counts.
+  __device__ bool weighs_mass() const { return by_top_p && !by_top_k; }
+  /// Everything down to the boundary goes to the list: the total of top-p needs the exact survivors of top-k.
+  __device__ bool lists_all() const { return by_top_k && by_top_p; }
+};
+
+__device__ inline unsigned long long warp_max(unsigned long long v) {
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) v = max(v, __shfl_xor_sync(~0u, v, step));
+  return v;
+}
+__device__ inline unsigned long long warp_sum(unsigned long long v) {
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) v += __shfl_xor_sync(~0u, v, step);
+  return v;
+}
+
+/// 64-bit sums in shared memory from native 32-bit atomics: each wrap of the low word carries once.
+struct WideCounters {
+  uint32_t* low;
+  uint32_t* high;
+  __device__ void add(int i, unsigned long long v) const {
+    const auto part = static_cast<uint32_t>(v);
+    const uint32_t old = atomicAdd(&low[i], part);
+    const uint32_t carry = static_cast<uint32_t>(v >> 32) + (old + part < old ? 1u : 0u);
+    if (carry != 0) atomicAdd(&high[i], carry);
+  }
+  __device__ unsigned long long operator[](int i) const {
+    return static_cast<unsigned long long>(high[i]) << 32 | low[i];
+  }
+};
+
+}  // namespace slipstream::cuda
