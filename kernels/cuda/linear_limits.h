@@ -1,0 +1,15 @@
+// Sizes of the scratch that products share.
+#pragma once
+
+#include <cstdint>
+
+namespace slipstream::cuda {
+
+inline constexpr int64_t kPartialFloats = int64_t{4} << 20;  // sums of blocks that share K: 16 MB
+inline constexpr int64_t kCounters = int64_t{1} << 16;       // one for each block of a split launch
+inline constexpr int64_t kSliceBytes = int64_t{64} << 20;    // BF16 rows that are dequantised before cuBLASLt
+/// Rows up to which the tensor-core kernels beat cuBLASLt (linear_report's figures).
+inline constexpr int32_t kFewRowsFloat = 64;
+inline constexpr int32_t kFewRowsQuant = 192;
+
+}  // namespace slipstream::cuda

@@ -1,0 +1,7 @@
+// Q5_1 products (linear_quant.cuh).
+#include "kernels/cuda/linear_quant_launch.cuh"
+
+namespace slipstream::cuda {
+template void launch_quant_format<DType::kQ5_1>(Context&, QuantLinearParams, const TileShape&);
+template size_t quant_format_shared_bytes<DType::kQ5_1>(const TileShape&, int32_t);
+}  // namespace slipstream::cuda

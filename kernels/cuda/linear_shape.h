@@ -1,0 +1,38 @@
+// How a tensor-core product is cut: the shape of a block, and the choice of it from rows, tiles and multiprocessors.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/context.h"
+#include "kernels/tensor.h"
+
+namespace slipstream::cuda {
+
+struct QuantLinearParams;
+struct FloatLinearParams;
+
+struct TileShape {
+  int32_t nt = 1;      // groups of 8 activation rows
+  int32_t wr = 1;      // 16-row weight tiles of a block
+  int32_t wk = 8;      // warps that share K
+  int32_t stages = 3;  // ring slots
+  int32_t splits = 1;  // blocks that share K
+};
+
+/// Block shapes that are built, X(nt, wr, wk).
+#define SLIPSTREAM_LINEAR_SHAPES(X) X(1, 1, 8) X(1, 2, 4) X(2, 2, 4) X(2, 4, 2) X(4, 4, 2) X(4, 8, 1) X(8, 8, 1)
+
+/// Dynamic shared memory of the shape; 0 when it is not built.
+size_t quant_shared_bytes(DType dtype, const TileShape& shape, int32_t m);
+size_t float_shared_bytes(const TileShape& shape, int32_t m);
+
+/// Launches one product. dtype is a block format; the shape is built and fits the context's shared memory.
+void launch_quant(Context& context, DType dtype, QuantLinearParams params, const TileShape& shape);
+/// dtype is kBF16 or kF16.
+void launch_float(Context& context, DType dtype, FloatLinearParams params, const TileShape& shape);
+
+/// `row_tiles` 16-row tiles, `k_stages` stages of K each.
+TileShape choose_quant_shape(const Context& context, DType dtype, int32_t m, int64_t row_tiles, int64_t k_stages);
+TileShape choose_float_shape(const Context& context, int32_t m, int64_t row_tiles, int64_t k_stages);
+
+}  // namespace slipstream::cuda

@@ -1,0 +1,166 @@
+// What the tensor-core linear kernels share: asynchronous copies, matrix instructions, programmatic launch, and the
+// sum over the warps and blocks that split K. Knows no weight format.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+namespace slipstream::cuda {
+
+__device__ inline uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
+
+/// 16 bytes past L1: weights are read once.
+__device__ inline void copy16_once(void* shared, const void* global) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(shared_address(shared)), "l"(global) : "memory");
+}
+/// 16 bytes through L1, zero when `valid` is false: activations are read by many blocks.
+__device__ inline void copy16(void* shared, const void* global, bool valid = true) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global), "r"(valid ? 16 : 0)
+               : "memory");
+}
+__device__ inline void copy16_once_or_zero(void* shared, const void* global, bool valid) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global),
+               "r"(valid ? 16 : 0)
+               : "memory");
+}
+__device__ inline void copy4(void* shared, const void* global) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(shared)), "l"(global) : "memory");
+}
+__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N>
+__device__ inline void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+/// Until the oldest stage of a ring of 2..4 slots has landed: all but stages - 2 groups of copies.
+__device__ inline void wait_for_stage(int stages) {
+  if (stages == 2) {
+    wait_copies<0>();
+  } else if (stages == 3) {
+    wait_copies<1>();
+  } else {
+    wait_copies<2>();
+  }
+}
+
+/// Waits for the kernel before this one when launched programmatically (SM90 and newer), otherwise nothing.
+__device__ inline void wait_for_previous_kernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ inline void allow_next_kernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/// Barrier of `threads` threads; id 1..15, 0 is __syncthreads'.
+__device__ inline void named_barrier(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+/// d = a b + c: a 16 x 32 of int8 (rows), b 32 x 8.
+__device__ inline void mma_s8_k32(int (&d)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1,
+                                  int c) {
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+               : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), "r"(c));
+}
+/// The same with k = 16.
+__device__ inline void mma_s8_k16(int (&d)[4], uint32_t a0, uint32_t a1, uint32_t b0, int c) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%7,%7,%7};"
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+               : "r"(a0), "r"(a1), "r"(b0), "r"(c));
+}
+/// d += a b: a 16 x 16, b 16 x 8.
+__device__ inline void mma_bf16(float (&d)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+__device__ inline void mma_f16(float (&d)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+/// Where the sums of a launch go.
+struct LinearOutput {
+  const float* bias;    // [n] or null
+  float* out;           // row r at out + r * out_stride: [m, n]
+  int64_t out_stride;
+  int32_t m, n;
+  int32_t splits;       // blocks that share K (gridDim.y)
+  float* partials;      // [splits, m, n], splits > 1 only
+  int32_t* counters;    // [gridDim.x * gridDim.z], zero before and after, splits > 1 only
+};
+
+/// Sums acc over the WK warps (and the splits) that share a 16-row tile, and stores rows first_row.. of columns
+/// first_col... Lane l holds rows g, g + 8 and columns 8 nt + 2 t, + 1 (g = l / 4, t = l % 4). `shared` has at least
+/// WK * WR * 16 * NT * 8 floats and is free. Every thread of the block calls it.
+template <int NT, int WR, int WK>
+__device__ void reduce_and_store(const float (&acc)[NT][4], float* shared, int wr, int wk, int64_t first_row, int first_col,
+                                 const LinearOutput& o) {
+  constexpr int kRows = 16 * WR;
+  constexpr int kCols = 8 * NT;
+  constexpr int kThreads = 32 * WR * WK;
+  const int lane = threadIdx.x % 32;
+  const int g = lane / 4;
+  const int t = lane % 4;
+  float* mine = shared + wk * kCols * kRows + wr * 16;
+#pragma unroll
+  for (int nt = 0; nt < NT; ++nt) {
+    float* column = mine + (nt * 8 + 2 * t) * kRows;
+    column[g] = acc[nt][0];
+    column[kRows + g] = acc[nt][1];
+    column[g + 8] = acc[nt][2];
+    column[kRows + g + 8] = acc[nt][3];
+  }
+  __syncthreads();
+  const int cols = min(kCols, o.m - first_col);
+  const auto block_sum = [&](int i) {
+    float sum = shared[i];
+#pragma unroll
+    for (int k = 1; k < WK; ++k) sum += shared[k * kCols * kRows + i];
+    return sum;
+  };
+  if (o.splits == 1) {
+    for (int i = threadIdx.x; i < cols * kRows; i += kThreads) {
+      const int64_t row = first_row + i % kRows;
+      if (row >= o.n) continue;
+      const float bias = o.bias == nullptr ? 0.0f : o.bias[row];
+      o.out[(first_col + i / kRows) * o.out_stride + row] = block_sum(i) + bias;
+    }
+    return;
+  }
+  const int64_t split_size = int64_t{o.m} * o.n;
+  for (int i = threadIdx.x; i < cols * kRows; i += kThreads) {
+    const int64_t row = first_row + i % kRows;
+    if (row < o.n) o.partials[blockIdx.y * split_size + int64_t{first_col + i / kRows} * o.n + row] = block_sum(i);
+  }
+  // The last block to arrive adds the splits in order, so that the result does not depend on the arrival.
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    int32_t* counter = o.counters + blockIdx.z * gridDim.x + blockIdx.x;
+    last = atomicAdd(counter, 1) == o.splits - 1;
+    if (last) *counter = 0;
+  }
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  for (int i = threadIdx.x; i < cols * kRows; i += kThreads) {
+    const int64_t row = first_row + i % kRows;
+    if (row >= o.n) continue;
+    const int64_t at = int64_t{first_col + i / kRows} * o.n + row;
+    float sum = __ldcg(o.partials + at);
+    for (int s = 1; s < o.splits; ++s) sum += __ldcg(o.partials + s * split_size + at);
+    o.out[(first_col + i / kRows) * o.out_stride + row] = sum + (o.bias == nullptr ? 0.0f : o.bias[row]);
+  }
+}
+
+}  // namespace slipstream::cuda
