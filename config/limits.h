@@ -19,6 +19,7 @@ inline constexpr int64_t kBufferedBodiesBytes = 512 << 20; // bodies being recei
 inline constexpr int32_t kIdleConnectionMs = 75'000;      // a kept-alive connection without a request
 inline constexpr int64_t kStreamBufferBytes = 256 << 10;  // a slow reader is cut after this …
 inline constexpr int32_t kStreamStallMs = 5'000;          // … or after this long without progress
+inline constexpr int64_t kAnswerBytesPerSecond = 16 << 10; // a client that reads slower than this for longer is cut too
 
 // ---- JSON ----
 inline constexpr int32_t kJsonDepth = 64;

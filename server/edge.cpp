@@ -226,7 +226,8 @@ HttpResponse Edge::route(const HttpRequest& request, PeerWatch& peer, const std:
     return refuse({{ErrorCode::kInvalidArgument, "the body must be JSON: send Content-Type: application/json", {}},
                    415, "unsupported_media_type"});
 
-  // The limit is below the number of workers: what is left over keeps health and refusals moving.
+  // The limit is below the number of workers: what is left over keeps health and refusals moving. A slot is held until
+  // the client has taken its answer, or those who read slowly would be as many as they like.
   std::shared_ptr<void> slot;
   if (found->post) {
     if (active_.fetch_add(1) >= config_.max_streams) {
@@ -239,8 +240,7 @@ HttpResponse Edge::route(const HttpRequest& request, PeerWatch& peer, const std:
   }
   api::Call call{request, peer, services_, metrics_, request_id, auth_.judge(request).key_salt, record};
   HttpResponse response = found->run(call);
-  if (response.stream)
-    response.stream = [slot, inner = std::move(response.stream)](BodySink& sink) { inner(sink); };
+  response.held = std::move(slot);
   return response;
 }
 

@@ -60,7 +60,7 @@ class Edge {
   std::string progress_ = "starting";
   Metrics metrics_;
   std::function<HttpServerStats()> http_stats_;
-  std::atomic<int64_t> active_{0};   // POST requests being worked on, streams included
+  std::atomic<int64_t> active_{0};   // POST requests whose answer is not yet written, streams included
   const int64_t started_;            // Unix seconds
 };
 

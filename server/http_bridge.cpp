@@ -19,14 +19,17 @@ struct Exchange {
   const HttpHandler* handler;
   PeerWatch* peer;
   bool close;
+  bool streamed = false;
+  std::shared_ptr<void> held{};
 };
 thread_local Exchange* current = nullptr;
 
-/// Reads a synthetic header from memory, writes to the client. No `override`: some functions are pure virtuals of some
+/// Reads a synthetic header from memory; writes a streamed response to the client and collects a plain one. No `override`: some functions are pure virtuals of some
 /// releases and unknown to others.
 class MemoryStream final : public httplib::Stream {
  public:
-  MemoryStream(std::string input, const HttpBridge::Write& write) : input_(std::move(input)), write_(write) {}
+  MemoryStream(std::string input, const Exchange& exchange, const HttpBridge::Write& write)
+      : input_(std::move(input)), exchange_(exchange), write_(write) {}
 
   bool is_readable() const { return at_ < input_.size(); }
   bool wait_readable() const { return at_ < input_.size(); }
@@ -42,7 +45,9 @@ class MemoryStream final : public httplib::Stream {
     return static_cast<ssize_t>(count);
   }
   ssize_t write(const char* bytes, size_t size) {
-    if (broken_ || !write_({bytes, size})) {
+    if (!exchange_.streamed) {
+      collected_.append(bytes, size);
+    } else if (broken_ || !write_({bytes, size})) {
       broken_ = true;
       return -1;
     }
@@ -53,10 +58,13 @@ class MemoryStream final : public httplib::Stream {
   // never the real descriptor: 0.11 answers 500 when it is not below FD_SETSIZE
   socket_t socket() const { return 0; }
   bool broken() const { return broken_; }
+  std::string collected() { return std::move(collected_); }
 
  private:
   std::string input_;
+  std::string collected_;
   size_t at_ = 0;
+  const Exchange& exchange_;
   const HttpBridge::Write& write_;
   bool broken_ = false;
 };
@@ -94,6 +102,8 @@ void fill(Exchange& exchange, httplib::Response& out) {
   out.status = response.status;
   for (const auto& [name, value] : response.headers) out.set_header(name.c_str(), value);
   exchange.close = exchange.close || response.close;
+  exchange.held = std::move(response.held);
+  exchange.streamed = static_cast<bool>(response.stream);
   if (!response.stream) {
     // a 204 has no body and so no type
     if (response.status != 204) out.set_content(response.body, response.content_type.c_str());
@@ -150,17 +160,17 @@ class HttpBridge::Server final : public httplib::Server {
 HttpBridge::HttpBridge() : server_(std::make_unique<Server>()) {}
 HttpBridge::~HttpBridge() = default;
 
-bool HttpBridge::respond(const HttpRequest& request, const HttpHandler& handler, PeerWatch& peer,
-                         const Write& write) {
+HttpBridge::Reply HttpBridge::respond(const HttpRequest& request, const HttpHandler& handler, PeerWatch& peer,
+                                      const Write& write) {
   Exchange exchange{&request, &handler, &peer, !request.keep_alive};
   // httplib knows a closed list of methods; ours were judged by the routes already.
   const char* line = request.method == "HEAD" ? "HEAD / HTTP/1.1\r\n\r\n" : "GET / HTTP/1.1\r\n\r\n";
-  MemoryStream stream(line, write);
+  MemoryStream stream(line, exchange, write);
   current = &exchange;
   bool closed = false;
   const bool written = server_->process(stream, exchange.close, closed);
   current = nullptr;
-  return written && !stream.broken() && !exchange.close;
+  return {written && !stream.broken() && !exchange.close, stream.collected(), std::move(exchange.held)};
 }
 
 }  // namespace slipstream

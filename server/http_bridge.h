@@ -1,4 +1,4 @@
-// The one door to cpp-httplib: writes one response (status line, header fields, chunk framing) through a subclass of
+// The one door to cpp-httplib: frames one response (status line, header fields, chunks) through a subclass of
 // httplib::Server and its protected process_request. Requests reach it already parsed and bounded
 // (server/request_parser), as a bare synthetic request line, so that none of the packaged release's parsing,
 // decompression, percent-decoding or regular-expression routes sees a byte of the client's.
@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "server/http_message.h"
@@ -21,8 +22,15 @@ class HttpBridge {
   /// Writes bytes to the client in full; false when it is gone or too slow.
   using Write = std::function<bool(std::string_view)>;
 
-  /// Runs the handler and writes its response. True when the connection may carry another request.
-  bool respond(const HttpRequest& request, const HttpHandler& handler, PeerWatch& peer, const Write& write);
+  struct Reply {
+    bool keep_alive = false;     // the connection may carry another request
+    std::string unsent;          // a response with a plain body, header and all; empty after a stream
+    std::shared_ptr<void> held;  // HttpResponse::held
+  };
+
+  /// Runs the handler. A streamed body is written as it comes, on this thread; a plain one is returned, so that no
+  /// thread waits for the client that reads it.
+  Reply respond(const HttpRequest& request, const HttpHandler& handler, PeerWatch& peer, const Write& write);
 
  private:
   class Server;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -74,6 +75,9 @@ struct HttpResponse {
   std::string body;
   /// When set, the body is what this writes (chunked); `body` is ignored. Runs on the same thread after the headers.
   std::function<void(BodySink&)> stream;
+  /// Let go when the kernel has taken the last byte or the client is gone: a request slot is held while a slow client
+  /// reads.
+  std::shared_ptr<void> held;
   bool close = false;        // end the connection after this response
 };
 

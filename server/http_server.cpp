@@ -33,20 +33,25 @@ constexpr milliseconds kTick{100};          // how often deadlines are looked at
 constexpr milliseconds kLinger{1'000};      // how long an answered client may go on sending before the close
 constexpr milliseconds kAcceptPause{100};   // after running out of descriptors
 
-/// One client. The reactor's while kReading and kLingering; the worker's while kHandling, except for `fd` and `peer`.
+/// One client. The worker's while kHandling, except for `fd` and `peer`; otherwise the reactor's.
 struct Connection {
-  enum class Phase : uint8_t { kReading, kHandling, kLingering };
+  enum class Phase : uint8_t { kReading, kHandling, kWriting, kLingering };
   Fd fd;
   std::string remote;
   Phase phase = Phase::kReading;
   RequestParser parser;
   std::string input;              // received, not yet parsed: pipelined requests wait here
-  Clock::time_point phase_start;  // of the request's first byte, of idling, or of lingering
+  Clock::time_point phase_start;  // of the request's first byte, of idling, writing or lingering
   Clock::time_point body_start;
   bool in_body = false;
   HttpRequest request;
   std::shared_ptr<PeerWatch> peer;
-  bool keep = false;              // result of the worker
+  // results of the worker
+  bool keep = false;
+  std::string output;             // of a plain answer, what the kernel has not taken
+  size_t written = 0;             // of `output`
+  std::shared_ptr<void> held;     // by the answer, until it is written
+  Clock::time_point last_write;
 };
 using ConnectionPtr = std::shared_ptr<Connection>;
 
@@ -90,13 +95,24 @@ class HttpServer::Reactor {
     return Ok{};
   }
 
-  void start() {
+  Status start() {
     epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
     wake_ = Fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     CHECK(epoll_.valid() && wake_.valid(), "epoll or eventfd is not available");
     watch(EPOLL_CTL_ADD, listener_.get(), EPOLLIN);
     watch(EPOLL_CTL_ADD, wake_.get(), EPOLLIN);
-    thread_ = std::thread([this] { run(); });
+    try {
+      thread_ = std::thread([this] { run(); });
+      std::lock_guard lock(pool_mutex_);
+      add_worker();
+    } catch (const std::system_error& error) {
+      stop(milliseconds(0));
+      return Error{ErrorCode::kUnavailable,
+                   "cannot start the threads of the listener on " + options_.host + ":" + std::to_string(port_) + ": " +
+                       error.what() + "; raise the limits on threads (ulimit -u) and on memory",
+                   {}};
+    }
+    return Ok{};
   }
 
   int port() const { return port_; }
@@ -112,7 +128,7 @@ class HttpServer::Reactor {
     bool clean = false;
     {
       std::unique_lock lock(pool_mutex_);
-      clean = pool_idle_.wait_for(lock, timeout, [this] { return queue_.empty() && busy_ == 0; });
+      clean = pool_idle_.wait_for(lock, timeout, [this] { return queue_.empty() && busy_ == 0 && unwritten_ == 0; });
       stopping_ = true;
     }
     stop_reactor_ = true;
@@ -184,6 +200,8 @@ class HttpServer::Reactor {
         ++peer_gone_;
         connection->peer->mark_gone();
       }
+    } else if (connection->phase == Connection::Phase::kWriting) {
+      write_on(connection);
     } else {
       receive(connection);
     }
@@ -318,10 +336,9 @@ class HttpServer::Reactor {
         queue_.push_back(c);
         if (idle_ < static_cast<int>(queue_.size()) && static_cast<int>(workers_.size()) < options_.workers)
           try {
-            workers_.emplace_back([this] { work(); });
+            add_worker();
           } catch (const std::system_error&) {
-            // No more threads to be had: those that run take the connection in turn. With none it would wait for ever.
-            if (workers_.empty()) throw;
+            // no more threads to be had: those that run, at least the first one, take the connection in turn
           }
         pool_work_.notify_one();
         return;
@@ -340,19 +357,46 @@ class HttpServer::Reactor {
     }
     for (const ConnectionPtr& c : returned) {
       c->request = {};
-      if (!c->keep || c->peer->gone()) {
-        linger(c);
+      if (c->output.empty()) {
+        answered(c);
         continue;
       }
-      c->phase = Connection::Phase::kReading;
-      c->phase_start = Clock::now();
-      if (!accepting_ && c->input.empty()) {
-        drop(c);
-        continue;
-      }
-      watch(EPOLL_CTL_MOD, c->fd.get(), EPOLLIN | EPOLLRDHUP);
-      if (!c->input.empty()) advance(c);
+      c->phase = Connection::Phase::kWriting;
+      c->phase_start = c->last_write = Clock::now();
+      watch(EPOLL_CTL_MOD, c->fd.get(), EPOLLOUT);
     }
+  }
+
+  /// More of a plain answer whose client reads slowly.
+  void write_on(const ConnectionPtr& c) {
+    std::string_view rest = std::string_view(c->output).substr(c->written);
+    const size_t before = rest.size();
+    if (!send_some(c->fd.get(), &rest)) return drop(c);
+    if (rest.size() == before) return;
+    c->written = c->output.size() - rest.size();
+    c->last_write = Clock::now();
+    if (!rest.empty()) return;
+    forget_output(c);
+    answered(c);
+  }
+
+  void forget_output(const ConnectionPtr& c) {
+    c->held.reset();
+    c->output = {};
+    c->written = 0;
+    std::lock_guard lock(pool_mutex_);
+    if (--unwritten_ == 0 && busy_ == 0 && queue_.empty()) pool_idle_.notify_all();
+  }
+
+  /// The answer is in the kernel's hands: the next request, or the end.
+  void answered(const ConnectionPtr& c) {
+    c->held.reset();
+    if (!c->keep || c->peer->gone()) return linger(c);
+    c->phase = Connection::Phase::kReading;
+    c->phase_start = Clock::now();
+    if (!accepting_ && c->input.empty()) return drop(c);
+    watch(EPOLL_CTL_MOD, c->fd.get(), EPOLLIN | EPOLLRDHUP);
+    if (!c->input.empty()) advance(c);
   }
 
   void answer_and_close(const ConnectionPtr& c, const HttpResponse& response) {
@@ -372,6 +416,7 @@ class HttpServer::Reactor {
 
   void drop(const ConnectionPtr& c) {
     if (c->phase == Connection::Phase::kReading) buffered_bodies_ -= static_cast<int64_t>(c->parser.body_bytes());
+    if (c->phase == Connection::Phase::kWriting && !c->output.empty()) forget_output(c);
     const int fd = c->fd.get();
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
     connections_.erase(fd);
@@ -385,11 +430,15 @@ class HttpServer::Reactor {
       accept_paused_until_ = {};
       watch(EPOLL_CTL_MOD, listener_.get(), EPOLLIN);
     }
-    std::vector<ConnectionPtr> late, dead;
+    std::vector<ConnectionPtr> late, slow, dead;
     for (auto& [fd, c] : connections_) {
       const auto since = std::chrono::duration_cast<milliseconds>(now - c->phase_start).count();
       if (c->phase == Connection::Phase::kLingering) {
         if (now - c->phase_start > kLinger) dead.push_back(c);
+      } else if (c->phase == Connection::Phase::kWriting) {
+        const auto stalled = std::chrono::duration_cast<milliseconds>(now - c->last_write).count();
+        if (stalled > limits::kStreamStallMs || since > limits::kStreamStallMs + reading_time(c->written).count())
+          slow.push_back(c);
       } else if (c->phase == Connection::Phase::kReading) {
         if (!c->parser.started()) {
           if (since > limits::kIdleConnectionMs) dead.push_back(c);
@@ -402,9 +451,10 @@ class HttpServer::Reactor {
         }
       }
     }
+    timed_out_ += static_cast<int64_t>(slow.size() + late.size());
     for (const ConnectionPtr& c : dead) drop(c);
+    for (const ConnectionPtr& c : slow) drop(c);
     for (const ConnectionPtr& c : late) {
-      ++timed_out_;
       buffered_bodies_ -= static_cast<int64_t>(c->parser.body_bytes());
       answer_and_close(c, options_.error_page(408, "the request did not arrive in time"));
     }
@@ -420,6 +470,11 @@ class HttpServer::Reactor {
   void wake() {
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof one);
+  }
+
+  /// Under the lock of the pool.
+  void add_worker() {
+    workers_.emplace_back([this] { work(); });
   }
 
   // ---- worker threads ----
@@ -438,20 +493,30 @@ class HttpServer::Reactor {
       serve(*c);
       lock.lock();
       --busy_;
+      unwritten_ += c->output.empty() ? 0 : 1;
       returned_.push_back(std::move(c));
       wake();
-      if (busy_ == 0 && queue_.empty()) pool_idle_.notify_all();
+      if (busy_ == 0 && queue_.empty() && unwritten_ == 0) pool_idle_.notify_all();
     }
   }
 
   void serve(Connection& c) {
-    const auto write = [&c](std::string_view bytes) {
+    const auto write = [&c](std::string_view bytes) {  // of a stream: its slot bounds how many workers wait here
       if (send_all(c.fd.get(), bytes, milliseconds(limits::kStreamStallMs))) return true;
       c.peer->mark_gone();
       return false;
     };
-    c.keep = bridge_.respond(c.request, options_.handler, *c.peer, write);
+    HttpBridge::Reply reply = bridge_.respond(c.request, options_.handler, *c.peer, write);
     c.peer->on_gone({});
+    c.keep = reply.keep_alive;
+    std::string_view rest = reply.unsent;
+    if (!send_some(c.fd.get(), &rest)) {
+      c.keep = false;
+      return;
+    }
+    if (rest.empty()) return;
+    c.output = std::move(reply.unsent.erase(0, reply.unsent.size() - rest.size()));
+    c.held = std::move(reply.held);
   }
 
   HttpServerOptions options_;
@@ -472,13 +537,14 @@ class HttpServer::Reactor {
   std::vector<ConnectionPtr> returned_;
   std::vector<std::thread> workers_;  // grown by the reactor under the lock
   int idle_ = 0, busy_ = 0;
+  int unwritten_ = 0;                 // connections with output, from their worker's return on
   bool stopping_ = false;
 };
 
 HttpServer::HttpServer(HttpServerOptions options) : reactor_(std::make_unique<Reactor>(std::move(options))) {}
 HttpServer::~HttpServer() = default;
 Status HttpServer::bind() { return reactor_->bind(); }
-void HttpServer::start() { reactor_->start(); }
+Status HttpServer::start() { return reactor_->start(); }
 int HttpServer::port() const { return reactor_->port(); }
 void HttpServer::stop_accepting() { reactor_->stop_accepting(); }
 bool HttpServer::stop(std::chrono::milliseconds timeout) { return reactor_->stop(timeout); }

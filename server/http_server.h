@@ -1,6 +1,6 @@
-// One listening socket and its connections. A reactor thread owns every socket while a request is being received, so
-// idle and slow clients cost no thread; a complete request goes to a worker, which writes the response. Owns deadlines,
-// connection and worker bounds; knows no route.
+// One listening socket and its connections. A reactor thread owns every socket while a request is being received and
+// while a plain answer is being read, so idle and slow clients cost no thread; a complete request goes to a worker, which
+// runs the handler and writes streamed answers. Owns deadlines, connection and worker bounds; knows no route.
 #pragma once
 
 #include <chrono>
@@ -35,12 +35,13 @@ class HttpServer {
 
   /// Binds and listens, without sharing the port. kUnavailable names address and reason.
   Status bind();
-  /// Starts the reactor.
-  void start();
+  /// Starts the reactor and a first worker. kUnavailable when the system has no thread for them.
+  Status start();
   int port() const;
   /// No new connections; idle ones are closed, running requests go on.
   void stop_accepting();
-  /// Waits for the running handlers up to `timeout`, then closes everything. False when some had to be cut.
+  /// Waits for running handlers and unread answers up to `timeout`, then closes everything. False when some had to be
+  /// cut.
   bool stop(std::chrono::milliseconds timeout);
   HttpServerStats stats() const;
 

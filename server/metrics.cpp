@@ -194,7 +194,7 @@ std::string Metrics::render(std::string_view prefix, std::string_view model_name
   }
   page.gauge("http_connections", "Open connections.", static_cast<double>(s.connections));
   page.counter("http_refused_busy_total", "Connections or requests refused for want of workers.", s.refused_busy);
-  page.counter("http_timed_out_total", "Requests that did not arrive in time.", s.timed_out);
+  page.counter("http_timed_out_total", "Requests that did not arrive, and answers that were not read, in time.", s.timed_out);
   page.counter("http_malformed_total", "Requests that broke HTTP.", s.malformed);
   return page.take();
 }

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "engine/base/log.h"
@@ -133,9 +134,9 @@ class Listeners {
     ops_server_ = std::make_unique<HttpServer>(ops_);
     return ops_server_->bind();
   }
-  void start() {
-    main_server_->start();
-    if (ops_server_) ops_server_->start();
+  Status start() {
+    SLIP_RETURN_IF_ERROR(main_server_->start());
+    return ops_server_ ? ops_server_->start() : Status(Ok{});
   }
   /// Ops last, so that probes see the drain to its end.
   void stop(milliseconds grace) {
@@ -164,6 +165,17 @@ class Listeners {
   log::error(event, {{"exit_code", code}, {"reason", reason}});
   std::fflush(nullptr);
   _exit(code);  // threads may be stuck: no destructor may be waited for
+}
+
+/// What starts threads: a system that has none for us ends the program with one line instead of an abort.
+template <typename Start>
+void start_or_exit(const char* what, Start start) {
+  try {
+    start();
+  } catch (const std::system_error& error) {
+    exit_now(kExitCannotBind, "cannot_start", std::string("no thread for ") + what + ": " + error.what() +
+                                                  "; raise the limits on threads (ulimit -u) and on memory");
+  }
 }
 
 /// One loading in its own thread, so that signals are seen meanwhile.
@@ -196,11 +208,14 @@ int run_server(const Config& config, const Loader& loader) {
     return kExitCannotBind;
   }
   edge.set_http_stats([&listeners] { return listeners.main().stats(); });
-  listeners.start();
+  if (auto started = listeners.start(); !started.ok()) {
+    log::error("cannot_start", {{"reason", started.error().message}});
+    return kExitCannotBind;
+  }
   log::info("listening", {{"host", config.server.host}, {"port", listeners.main().port()},
                           {"ops_port", config.server.ops_port}, {"version", std::string(kVersion)}});
 
-  loading.thread = std::thread([&] {
+  const auto load = [&] {
     const auto start = std::chrono::steady_clock::now();
     try {
       auto result = loader(config, make_hooks(edge.metrics(), fatal),
@@ -214,7 +229,8 @@ int run_server(const Config& config, const Loader& loader) {
     }
     loading.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     loading.done = true;
-  });
+  };
+  start_or_exit("loading", [&] { loading.thread = std::thread(load); });
   while (!loading.done) {
     if (const int signal = signals.next(milliseconds(5)); signal != 0) {
       log::info("stopped_while_loading", {{"signal", signal}});
@@ -233,7 +249,7 @@ int run_server(const Config& config, const Loader& loader) {
   loaded.services.engine = loaded.engine.get();
   loaded.services.config = config;
   complete(&loaded.services);
-  loaded.engine->start();
+  start_or_exit("the engine", [&] { loaded.engine->start(); });
   edge.attach(&loaded.services);
   edge.set_state(ServerState::kReady);
   print_ready(config, listeners.main().port(), loaded.services, loading.seconds);

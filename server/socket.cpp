@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -104,21 +105,34 @@ void set_client_options(int fd) {
   ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
+bool send_some(int fd, std::string_view* bytes) {
+  while (!bytes->empty()) {
+    const ssize_t sent = ::send(fd, bytes->data(), bytes->size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0)
+      bytes->remove_prefix(static_cast<size_t>(sent));
+    else if (errno != EINTR)
+      return errno == EAGAIN || errno == EWOULDBLOCK;
+  }
+  return true;
+}
+
+std::chrono::milliseconds reading_time(size_t bytes) {
+  return std::chrono::milliseconds(static_cast<int64_t>(bytes) * 1000 / limits::kAnswerBytesPerSecond);
+}
+
 bool send_all(int fd, std::string_view bytes, std::chrono::milliseconds stall) {
-  while (!bytes.empty()) {
-    const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent > 0) {
-      bytes.remove_prefix(static_cast<size_t>(sent));
-      continue;
-    }
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return false;
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + stall + reading_time(bytes.size());
+  while (true) {
+    if (!send_some(fd, &bytes)) return false;
+    if (bytes.empty()) return true;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    if (left.count() < 0) return false;
     pollfd waiting{fd, POLLOUT, 0};
-    const int ready = ::poll(&waiting, 1, static_cast<int>(stall.count()));
+    const int ready = ::poll(&waiting, 1, static_cast<int>(std::min(stall, left).count()));
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0 || (waiting.revents & (POLLERR | POLLHUP))) return false;
   }
-  return true;
 }
 
 Result<Fd> connect_to(const std::string& host, int port, std::chrono::milliseconds timeout) {

@@ -37,8 +37,13 @@ int bound_port(int fd);
 std::string peer_name(int fd);
 /// TCP_NODELAY, keep-alive probes, a bounded send buffer.
 void set_client_options(int fd);
-/// Writes all of `bytes` to a non-blocking socket. False on error, or when `stall` passes without progress.
+/// Writes what the kernel takes at once and cuts it off the front of `bytes`. False on error.
+bool send_some(int fd, std::string_view* bytes);
+/// Writes all of `bytes` to a non-blocking socket. False on error, when `stall` passes without progress, and when the
+/// whole takes longer than `stall` and reading_time together.
 bool send_all(int fd, std::string_view bytes, std::chrono::milliseconds stall);
+/// How long the slowest client that is put up with takes over so many bytes (limits::kAnswerBytesPerSecond).
+std::chrono::milliseconds reading_time(size_t bytes);
 /// Connects within `timeout`; for the healthcheck subcommand.
 Result<Fd> connect_to(const std::string& host, int port, std::chrono::milliseconds timeout);
 

@@ -85,6 +85,13 @@ HttpResponse error_response(const ApiError& error, const std::string& request_id
 
 HttpResponse connection_error(int status, const std::string& reason) {
   ErrorCode code = ErrorCode::kInvalidArgument;
+ApiError client_closed_error() {
+  return {{ErrorCode::kInvalidArgument,
+           "the client closed its side of the connection before the answer was complete; keep it open while waiting",
+           {}},
+          499, "client_closed_request"};
+}
+
   if (status == 503) code = ErrorCode::kUnavailable;
   ApiError error({code, reason, {}}, status, "");
   switch (status) {

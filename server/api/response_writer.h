@@ -30,6 +30,9 @@ int status_of(const ApiError& error);
 /// {"error": {...}} alone, for an event inside a stream.
 std::string error_body(const ApiError& error, const std::string& request_id);
 
+/// For a client that has closed its sending side: that ends a generation, but it may still be reading.
+ApiError client_closed_error();
+
 /// An answer of the connection layer (no request id, no route).
 HttpResponse connection_error(int status, const std::string& reason);
 

@@ -106,10 +106,9 @@ HttpResponse whole_answer(Call& call, const std::shared_ptr<Generation>& generat
   const bool gone = more && call.peer.gone();
   record_end(*call.record, call.metrics, *generation, request, finish, gone);
   if (gone) {
-    HttpResponse nobody_reads;
-    nobody_reads.status = 499;
-    nobody_reads.close = true;
-    return nobody_reads;
+    HttpResponse response = error_response(client_closed_error(), call.request_id);
+    response.close = true;
+    return response;
   }
   if (generation->failed()) return refuse(call, generation->error());
   HttpResponse response;
