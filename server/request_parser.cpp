@@ -12,10 +12,9 @@ namespace {
 bool is_token_char(unsigned char c) {
   static constexpr auto table = [] {
     std::array<bool, 256> t{};
-    for (int c = '0'; c <= '9'; ++c) t[c] = true;
-    for (int c = 'a'; c <= 'z'; ++c) t[c] = true;
-    for (int c = 'A'; c <= 'Z'; ++c) t[c] = true;
-    for (char c : std::string_view("!#$%&'*+-.^_`|~")) t[static_cast<unsigned char>(c)] = true;
+    for (int digit = '0'; digit <= '9'; ++digit) t[digit] = true;
+    for (int letter = 'a'; letter <= 'z'; ++letter) t[letter] = t[letter - 'a' + 'A'] = true;
+    for (char other : std::string_view("!#$%&'*+-.^_`|~")) t[static_cast<unsigned char>(other)] = true;
     return t;
   }();
   return table[c];
@@ -38,14 +37,21 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-/// Whether a comma-separated list holds `token` (lower case).
-bool list_has(std::string_view list, std::string_view token) {
+/// Calls `body` with each item of a comma-separated list that is not empty.
+template <typename Body>
+void for_each_item(std::string_view list, Body body) {
   while (!list.empty()) {
     const size_t comma = std::min(list.find(','), list.size());
-    if (lower(trim(list.substr(0, comma))) == token) return true;
+    if (const std::string_view item = trim(list.substr(0, comma)); !item.empty()) body(item);
     list.remove_prefix(std::min(comma + 1, list.size()));
   }
-  return false;
+}
+
+/// Whether a comma-separated list holds `token` (lower case).
+bool list_has(std::string_view list, std::string_view token) {
+  bool found = false;
+  for_each_item(list, [&](std::string_view item) { found = found || lower(item) == token; });
+  return found;
 }
 
 int hex_digit(char c) {
@@ -87,6 +93,11 @@ size_t RequestParser::feed_header(std::string_view bytes) {
       return i + 1;
     }
     if (c == '\n') {
+      // a bare LF is how two parsers come to see different requests
+      if (!pending_cr_) {
+        fail(400, "a header line must end with CR LF");
+        return i + 1;
+      }
       pending_cr_ = false;
       if (!end_of_line(line_) || state_ != State::kHeader) return i + 1;
       line_.clear();
@@ -139,9 +150,12 @@ bool RequestParser::request_line(std::string_view line) {
   for (const char c : target)
     if (static_cast<unsigned char>(c) <= 0x20 || static_cast<unsigned char>(c) >= 0x7f)
       return fail(400, "a byte that a request target may not hold");
-  if (version != "HTTP/1.1" && version != "HTTP/1.0") return fail(505, "only HTTP/1.0 and HTTP/1.1 are spoken");
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (version.size() != 8 || !version.starts_with("HTTP/") || !digit(version[5]) || version[6] != '.' || !digit(version[7]))
+    return fail(400, "malformed HTTP version");
+  if (version[5] != '1') return fail(505, "only HTTP/1.0 and HTTP/1.1 are spoken");
   request_.method = std::string(method);
-  request_.minor_version = version.back() - '0';
+  request_.minor_version = version[7] == '0' ? 0 : 1;  // RFC 9110 2.5: a later minor version is read as the one we know
   request_.keep_alive = request_.minor_version == 1;
   // absolute-form is what proxies send: drop scheme and authority
   std::string_view path = target;
@@ -178,8 +192,14 @@ bool RequestParser::field_line(std::string_view line) {
     content_length_ = 0;
     for (const char c : value) content_length_ = content_length_ * 10 + (c - '0');
   } else if (name == "transfer-encoding") {
-    if (++transfer_encoding_fields_ > 1 || lower(value) != "chunked")
-      return fail(501, "Transfer-Encoding: only chunked is understood");
+    if (++transfer_encoding_fields_ > 1) return fail(400, "more than one Transfer-Encoding field");
+    if (lower(value) != "chunked") {
+      // RFC 9112 6.1: 501 for a coding that is not understood; chunked twice, or nothing, is malformed
+      bool unknown = false;
+      for_each_item(value, [&](std::string_view item) { unknown = unknown || lower(item) != "chunked"; });
+      return unknown ? fail(501, "Transfer-Encoding: only chunked is understood")
+                     : fail(400, "malformed Transfer-Encoding");
+    }
     chunked_ = true;
   } else if (name == "content-encoding") {
     if (!value.empty() && lower(value) != "identity")

@@ -1,7 +1,7 @@
 // HTTP/1.x request bytes -> HttpRequest, incrementally, under the limits of config/limits.h. Owns framing: nothing is
 // ever read as a request that was sent as a body. Knows no socket and no clock.
 //
-// Stricter than RFC 9112 where leniency has been an attack: no line folding, no bare CR or LF inside fields, no
+// Stricter than RFC 9112 where leniency has been an attack: no line folding, every line ends with CR LF, no
 // Transfer-Encoding other than exactly "chunked", never together with Content-Length, no content codings.
 #pragma once
 

@@ -33,6 +33,8 @@ const char* type_of(int status) {
     case 401: return "authentication_error";
     case 403: return "permission_error";
     case 429: return "rate_limit_error";
+    case 501:  // what RFC 9110 demands for a message of the client's that is not understood
+    case 505: return "invalid_request_error";
     case 503: return "unavailable_error";
     default: return status >= 500 ? "server_error" : "invalid_request_error";
   }
@@ -83,8 +85,6 @@ HttpResponse error_response(const ApiError& error, const std::string& request_id
   return response;
 }
 
-HttpResponse connection_error(int status, const std::string& reason) {
-  ErrorCode code = ErrorCode::kInvalidArgument;
 ApiError client_closed_error() {
   return {{ErrorCode::kInvalidArgument,
            "the client closed its side of the connection before the answer was complete; keep it open while waiting",
@@ -92,6 +92,8 @@ ApiError client_closed_error() {
           499, "client_closed_request"};
 }
 
+HttpResponse connection_error(int status, const std::string& reason) {
+  ErrorCode code = ErrorCode::kInvalidArgument;
   if (status == 503) code = ErrorCode::kUnavailable;
   ApiError error({code, reason, {}}, status, "");
   switch (status) {
@@ -100,7 +102,9 @@ ApiError client_closed_error() {
     case 414: error.code = "uri_too_long"; break;
     case 415: error.code = "unsupported_media_type"; break;
     case 431: error.code = "header_too_large"; break;
+    case 501: error.code = "unsupported_transfer_encoding"; break;
     case 503: error.code = "server_busy"; break;
+    case 505: error.code = "unsupported_http_version"; break;
     default: break;
   }
   return error_response(error, "");

@@ -116,7 +116,7 @@ def test_body_too_large(stub):
     (b"GET /version HTTP/1.1\r\nHost: x\r\n" + (b"A: " + b"x" * 8000 + b"\r\n") * 5, 431),
     (b"GET /" + b"a" * 9000, 414), (b"GET /" + b"a" * 8000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 404), (b"G" * 70000, 414),
     (b"GET /version HTTP/1.1\r\n\r\n", 400), (b"GET /version HTTP/1.1\r\nHost: a\r\nHost: b\r\n", 400),
-    (b"GET /version HTTP/2.0\r\n", 505), (b"GET /version\r\n", 400), (b"GET  HTTP/1.1\r\n", 400), (b"G@T /version HTTP/1.1\r\n", 400),
+    (b"GET /version HTTP/2.0\r\n", 505), (b"GET /version HTTP/x\r\n", 400), (b"GET /version\r\n", 400), (b"GET  HTTP/1.1\r\n", 400), (b"G@T /version HTTP/1.1\r\n", 400),
     (b"GET version HTTP/1.1\r\n", 400), (b"GET /ver\x00sion HTTP/1.1\r\n", 400), (b"GET /\xc3\xa9 HTTP/1.1\r\n", 400),
     (b"GET /version HTTP/1.1\r\nHost: x\r\nA : b\r\n", 400), (b"GET /version HTTP/1.1\r\nHost: x\r\n A: b\r\n", 400),
     (b"GET /version HTTP/1.1\r\nHost: x\r\nnocolon\r\n", 400), (b"GET /version HTTP/1.1\r\nHost: x\r\nA: b\x01\r\n", 400),
@@ -125,6 +125,8 @@ def test_body_too_large(stub):
     (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n", 413),
     (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
     (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n", 501),
+    (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, chunked\r\n", 400),
+    (b"GET /version HTTP/1.1\nHost: x\n\n", 400), (b"GET /version HTTP/1.1\r\nHost: x\nA: b\r\n\r\n", 400), (b"\nGET /version", 400),
     (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\n", 415), (b"POST / HTTP/1.1\r\nHost: x\r\nExpect: magic\r\n", 417),
     (b"\r\n\r\nGET /version HTTP/1.1\r\nHost: x\r\n\r\n", 200), (b"\r\n" * 6, 400),
     (b"GET http://other/version HTTP/1.1\r\nHost: x\r\n\r\n", 200), (b"GET /version?x=1 HTTP/1.1\r\nHost: x\r\n\r\n", 200),
@@ -142,6 +144,22 @@ def test_heads(stub, head, status):
             assert a.headers["connection"] == "close"
             assert set(a.error) >= {"message", "type", "param", "code"}
         assert "content-encoding" not in a.headers
+
+
+@pytest.mark.parametrize("head, status, code", [
+    (b"GET / HTTP/2.0\r\n\r\n", 505, "unsupported_http_version"),
+    (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 501, "unsupported_transfer_encoding"),
+])
+def test_what_is_not_spoken(stub, head, status, code):
+    """The two 5xx that a client's own message can get: OpenAI's body, the client's fault, and the connection ends."""
+    with stub.connect() as s:
+        s.sendall(head + build("GET", "/version"))
+        c = Connection(s)
+        a = c.answer()
+        assert a.status == status and a.error["code"] == code and a.error["type"] == "invalid_request_error"
+        assert a.headers["connection"] == "close" and a.headers["content-type"].startswith("application/json")
+        with pytest.raises(ConnectionError):
+            c.answer()
 
 
 def test_percent_decoded_header_is_not_injected(stub):

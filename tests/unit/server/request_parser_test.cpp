@@ -87,6 +87,42 @@ TEST_CASE("random damage never leaves the states, and never passes a body as a r
   CHECK(done > 1000);
 }
 
+TEST_CASE("only CR LF ends a header line") {
+  const std::string good = "GET /a HTTP/1.1\r\nHost: h\r\nX: y\r\n\r\n";
+  REQUIRE(parse(good, {1000}).state == State::kDone);
+  int lines = 0;
+  for (size_t at = good.find("\r\n"); at != std::string::npos; at = good.find("\r\n", at + 2), ++lines) {
+    std::string bare = good, lone = good;
+    bare.erase(at, 1);
+    lone.erase(at + 1, 1);
+    REQUIRE(parse(bare + "GET /b HTTP/1.1\r\n", {3}).status == 400);
+    REQUIRE(parse(lone + "GET /b HTTP/1.1\r\n", {3}).status == 400);
+  }
+  CHECK(lines == 4);
+  CHECK(parse("\nGET /a HTTP/1.1\r\nHost: h\r\n\r\n", {100}).status == 400);
+}
+
+TEST_CASE("versions and transfer codings are refused as the RFCs say") {
+  const auto version = [](const std::string& text) { return parse("GET / " + text + "\r\nHost: h\r\n\r\n", {100}); };
+  for (const char* text : {"HTTP/2.0", "HTTP/0.9", "HTTP/3.1", "HTTP/9.9"}) CHECK(version(text).status == 505);
+  for (const char* text : {"http/1.1", "HTTP/1", "HTTP/1.10", "HTTP/11", "HTTP/1.x", "HTTPS/1.1", "HTTP/ 1.1", "HTTP/1.1x"})
+    CHECK(version(text).status == 400);
+  CHECK(version("HTTP/1.0").request.minor_version == 0);
+  CHECK(version("HTTP/1.7").request.minor_version == 1);
+  CHECK(version("HTTP/1.7").request.keep_alive);
+
+  const auto coding = [](const std::string& fields) {
+    return parse("POST / HTTP/1.1\r\nHost: h\r\n" + fields + "\r\n\r\n0\r\n\r\n", {100});
+  };
+  CHECK(coding("Transfer-Encoding: Chunked").state == State::kDone);
+  for (const char* value : {"gzip", "gzip, chunked", "chunked, gzip", "identity", "xchunked", "chunked;q=1", "\"chunked\""})
+    CHECK(coding("Transfer-Encoding: " + std::string(value)).status == 501);
+  for (const char* value : {"", ",", "chunked, chunked", "chunked,", ", chunked", "chunked\x0b"})
+    CHECK(coding("Transfer-Encoding: " + std::string(value)).status == 400);
+  CHECK(coding("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked").status == 400);
+  CHECK(coding("Transfer-Encoding : chunked").status == 400);
+}
+
 TEST_CASE("the parser starts over after take") {
   RequestParser parser;
   const std::string text = "GET /a HTTP/1.1\r\nHost: h\r\n\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n";
