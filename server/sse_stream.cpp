@@ -72,7 +72,11 @@ StreamOutcome stream_generation(api::Generation& generation, const api::AnswerHe
       else if (seen_progress >= 0 && silent >= keep_alive && progress() != seen_progress)
         out = ": keep-alive\n\n";
     }
-    if (peer.gone() || !flush()) {
+    if (peer.gone()) {
+      append_event(out, api::error_body(api::client_closed_error(), request_id));
+      out += "data: [DONE]\n\n";
+    }
+    if (!flush() || peer.gone()) {
       outcome.client_gone = true;
       generation.cancel();
       return outcome;

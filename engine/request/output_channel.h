@@ -14,6 +14,8 @@
 namespace slipstream {
 
 enum class FinishReason : uint8_t { kNone, kStop, kLength, kCancelled, kError };
+/// Why a choice ended with kError: something broke, its own deadline passed, or the engine was told to stop.
+enum class ErrorCause : uint8_t { kFault, kDeadline, kShutdown };
 
 struct TokenLogprob {
   float logprob = 0;
@@ -28,6 +30,7 @@ struct OutputEvent {
   FinishReason finish = FinishReason::kNone;
   int32_t stop_id = -1;                   // the stop id that ended it, or -1
   std::string error;                      // fixed text when finish == kError
+  ErrorCause cause = ErrorCause::kFault;  // meaningful when finish == kError
   int32_t cached_tokens = 0;              // prompt tokens served by the prefix cache (first event of choice 0)
   int32_t accepted_draft_tokens = 0, rejected_draft_tokens = 0;
 };

@@ -93,7 +93,7 @@ void Engine::Body::run() {
       return;
     }
   }
-  scheduler.end_all(FinishReason::kError, kStopText);
+  scheduler.end_all(ErrorCause::kShutdown, kStopText);
   std::lock_guard lock(mutex);
   scheduler.fill(&snapshot);
   idle = true;
@@ -113,7 +113,7 @@ bool Engine::Body::take_inbox() {
     if (!arrived.empty()) idle = false;
   }
   for (auto& request : arrived) scheduler.add(std::move(request));
-  if (end_sequences) scheduler.end_all(FinishReason::kError, kStopText);
+  if (end_sequences) scheduler.end_all(ErrorCause::kShutdown, kStopText);
   std::lock_guard lock(mutex);
   return !stop_now;
 }
@@ -170,7 +170,7 @@ void Engine::Body::die(FaultCode code, const std::string& reason) {
   }
   watchdog.disarm();
   for (auto& request : arrived) scheduler.add(std::move(request));
-  scheduler.end_all(FinishReason::kError, kDeadText);
+  scheduler.end_all(ErrorCause::kFault, kDeadText);
   {
     std::lock_guard lock(mutex);
     scheduler.fill(&snapshot);
@@ -277,6 +277,7 @@ void Engine::stop() {
       OutputEvent event;
       event.choice = choice;
       event.finish = FinishReason::kError;
+      event.cause = ErrorCause::kShutdown;
       event.error = kStopText;
       request->output->push(std::move(event));
     }

@@ -91,7 +91,10 @@ void Scheduler::sweep() {
   for (const auto& [sequence, reason] : ending) {
     OutputEvent event;
     event.finish = reason;
-    if (reason == FinishReason::kError) event.error = "the request's deadline passed";
+    if (reason == FinishReason::kError) {
+      event.cause = ErrorCause::kDeadline;
+      event.error = "the request's deadline passed";
+    }
     end(sequence, std::move(event));
   }
 }

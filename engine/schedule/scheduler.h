@@ -40,8 +40,8 @@ class Scheduler {
   std::optional<StepPlan> build();
   /// Results come in plan order. step_ms is the device's busy time.
   void apply(const StepResult& result, double step_ms);
-  /// Ends every sequence with a terminal event.
-  void end_all(FinishReason reason, const std::string& text);
+  /// Ends every sequence with an error event.
+  void end_all(ErrorCause cause, const std::string& text);
 
   bool has_sequences() const { return !live_.empty(); }
   /// Nothing lives and every plan has been read back: all blocks must be free or cached.

@@ -161,10 +161,11 @@ void Scheduler::close_family(const Sequence& sequence, FinishReason reason) {
   std::erase_if(families_, [&](const auto& one) { return one.get() == &family; });
 }
 
-void Scheduler::end_all(FinishReason reason, const std::string& text) {
+void Scheduler::end_all(ErrorCause cause, const std::string& text) {
   for (const auto& sequence : std::vector<std::shared_ptr<Sequence>>(live_)) {
     OutputEvent event;
-    event.finish = reason;
+    event.finish = FinishReason::kError;
+    event.cause = cause;
     event.error = text;
     end(sequence, std::move(event));
   }

@@ -29,6 +29,22 @@ ApiError context_error(int64_t prompt, int64_t output, int64_t context, const ch
   return error;
 }
 
+ApiError deadline_error() {
+  return {Error{ErrorCode::kUnavailable, "the request ran longer than the server's limit of one request; shorten it or "
+                                         "raise --request-timeout", {}},
+          503, "deadline_exceeded"};
+}
+
+/// How an error event of the engine looks from outside.
+ApiError engine_error(const OutputEvent& event) {
+  switch (event.cause) {
+    case ErrorCause::kDeadline: return deadline_error();
+    case ErrorCause::kShutdown: return {Error{ErrorCode::kUnavailable, event.error, {}}, 503, "shutting_down"};
+    case ErrorCause::kFault: break;
+  }
+  return Error{ErrorCode::kInternal, event.error.empty() ? "the engine failed" : event.error, {}};
+}
+
 uint64_t drawn_seed() {
   thread_local std::mt19937_64 generator{std::random_device{}()};
   // a 53-bit seed survives every JSON reader
@@ -129,9 +145,7 @@ bool Generation::next(std::chrono::milliseconds timeout, std::vector<ChoicePiece
       if (request->output->overflowed())
         error_ = ApiError(Error{ErrorCode::kUnavailable, "the client reads too slowly", {}}, 503, "slow_reader");
       else if (Clock::now() > request->deadline)
-        error_ = ApiError(Error{ErrorCode::kUnavailable, "the request ran longer than the server's limit of one "
-                                                         "request; shorten it or raise --request-timeout", {}},
-                          503, "deadline_exceeded");
+        error_ = deadline_error();
     }
   }
   if (error_) cancel();
@@ -149,7 +163,7 @@ void Generation::absorb(size_t request, OutputEvent event, std::vector<ChoicePie
   ChoiceText& text = texts_[index];
   if (text.done) return;  // the overrun behind a stop string
   if (event.finish == FinishReason::kError) {
-    error_ = ApiError(Error{ErrorCode::kInternal, event.error.empty() ? "the engine failed" : event.error, {}});
+    error_ = engine_error(event);
     return;
   }
   usage_.accepted_draft_tokens += event.accepted_draft_tokens;

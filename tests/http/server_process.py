@@ -22,8 +22,8 @@ def clean_environment():
     return {k: v for k, v in os.environ.items() if not k.startswith("SLIPSTREAM_")}
 
 
-def run_to_end(binary, *args, timeout=10):
-    return subprocess.run([binary, *args], capture_output=True, text=True, timeout=timeout, env=clean_environment())
+def run_to_end(binary, *args, timeout=10, **more):
+    return subprocess.run([binary, *args], capture_output=True, text=True, timeout=timeout, env=clean_environment(), **more)
 
 
 class Server:

@@ -1,9 +1,11 @@
 """Binding, loading, readiness, drain, second signal, exit codes."""
 
+import resource
 import signal
 import socket
 import time
 
+import pytest
 from server_process import Connection, Server, build, chat, free_port, run_to_end
 
 CHAT = "/v1/chat/completions"
@@ -91,9 +93,53 @@ def test_drain_timeout_ends_with_an_error_event(start_stub):
     start = time.monotonic()
     server.terminate()
     events = Connection(s).answer().events()
-    assert events[-1] == "[DONE]" and events[-2]["error"]["message"]
-    assert Connection(whole).answer().status >= 500
+    assert events[-1] == "[DONE]" and not any(e.get("choices") and e["choices"][0]["finish_reason"] for e in events[:-1])
+    plain = Connection(whole).answer()
+    assert plain.status == 503 and int(plain.headers["retry-after"]) >= 1
+    for error in (events[-2]["error"], plain.error):
+        assert error["code"] == "shutting_down" and error["type"] == "unavailable_error"
+        assert "shutting down" in error["message"]
     assert server.exit_code(5) == 0 and time.monotonic() - start < 4
+
+
+def settle(server, path, status, within):
+    deadline = time.monotonic() + within
+    while server.get(path).status != status:
+        assert time.monotonic() < deadline, f"{path} is not {status} within {within} s"
+
+
+def test_drain_of_32_streams(start_stub, pytestconfig):
+    """C14: whether they may finish or are cut, no stream ends without its terminal event. In short; --full: 100 times."""
+    for i in range(100 if pytestconfig.getoption("--full") else 4):
+        cut = i % 2 == 1
+        server = start_stub("--stub-step-us=2000", "--max-num-seqs=16", f"--shutdown-timeout={1 if cut else 25}")
+        streams = []
+        for k in range(32):  # half of them wait for a slot of the batch
+            s = server.connect()
+            s.sendall(build("POST", CHAT, chat("d" * (1500 if cut else 20 + 8 * k), stream=True, n=1 + k % 2)))
+            streams.append(Connection(s))
+        deadline = time.monotonic() + 10
+        while server.metric("num_requests_running") < 16:
+            assert time.monotonic() < deadline
+        start = time.monotonic()
+        server.terminate()
+        settle(server, "/health/ready", 503, 0.1 if pytestconfig.getoption("--full") else 0.5)
+        assert server.get("/health/live").status == 200
+        ends = {"finished": 0, "cut": 0}
+        for k, c in enumerate(streams):
+            events = c.answer().events()
+            assert events[-1] == "[DONE]"
+            if "error" in events[-2]:
+                assert cut and events[-2]["error"]["code"] in ("shutting_down", "draining", "unavailable"), events[-2]
+                ends["cut"] += 1
+            else:
+                finishes = [e["choices"][0]["index"] for e in events[:-1] if e["choices"][0]["finish_reason"]]
+                assert sorted(finishes) == list(range(1 + k % 2))
+                ends["finished"] += 1
+        assert ends == ({"finished": 0, "cut": 32} if cut else {"finished": 32, "cut": 0})
+        assert server.exit_code(30) == 0 and time.monotonic() - start < (1 if cut else 25) + 2
+        for c in streams:
+            c.sock.close()
 
 
 def test_second_signal_exits_at_once(start_stub):
@@ -107,6 +153,19 @@ def test_second_signal_exits_at_once(start_stub):
     start = time.monotonic()
     server.terminate(signal.SIGINT)
     assert server.exit_code(2) == 1 and time.monotonic() - start < 0.5
+
+
+def test_no_thread_to_be_had(stub_binary):
+    """Start-up in a system that refuses threads: one line and an exit code, no abort."""
+    def no_room_for_stacks():
+        resource.setrlimit(resource.RLIMIT_STACK, (1 << 47, resource.RLIM_INFINITY))
+
+    if resource.getrlimit(resource.RLIMIT_STACK)[1] != resource.RLIM_INFINITY:
+        pytest.skip("the hard limit on stacks cannot be raised here")
+    run = run_to_end(stub_binary, f"--port={free_port()}", f"--ops-port={free_port()}", preexec_fn=no_room_for_stacks)
+    assert run.returncode == 3, (run.returncode, run.stderr)
+    (line,) = [line for line in run.stderr.splitlines() if "cannot_start" in line]
+    assert "thread" in line and "ulimit -u" in line
 
 
 def test_sigterm_idle(start_stub):

@@ -135,7 +135,7 @@ class Scenario {
       } catch (const EngineFault& fault) {
         REQUIRE(fault.code == FaultCode::kDevice);
         REQUIRE(device_.faults->fired("device_error") == 1);
-        scheduler.end_all(FinishReason::kError, "dead");
+        scheduler.end_all(ErrorCause::kFault, "dead");
         died = true;
       }
       std::string broken;
