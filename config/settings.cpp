@@ -165,9 +165,11 @@ Status apply_layer(const Layer& layer, Config& config) {
       Config other = config;
       SLIP_RETURN_IF_ERROR(set_field(*setting.flag, it->second->values, setting.where, other));
       if (setting.flag->secret || field_text(*setting.flag, other) != text) {
-        return invalid_argument(setting.where + ": conflicts with " + it->second->where + ", both set " +
-                                    std::string(setting.flag->name) + "; keep one",
-                                setting.given);
+        const std::string what = setting.where == it->second->where
+                                     ? ": given twice with different values; keep one"
+                                     : ": conflicts with " + it->second->where + ", both set " +
+                                           std::string(setting.flag->name) + "; keep one";
+        return invalid_argument(setting.where + what, setting.given);
       }
     }
     config.source[std::string(setting.flag->name)] = setting.source;

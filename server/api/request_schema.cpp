@@ -177,8 +177,11 @@ Status read_logit_bias(const Fields& fields, SamplingParams* out, int32_t vocab)
   for (const auto& [key, value] : bias->items()) {
     int64_t id = -1;
     const auto [end, code] = std::from_chars(key.data(), key.data() + key.size(), id);
-    if (code != std::errc{} || end != key.data() + key.size() || id < 0 || id >= vocab)
-      return invalid_argument("a logit_bias key must be a token id below " + std::to_string(vocab), "logit_bias");
+    // one spelling for each id, or "1" and "01" would be two values for one token
+    if (code != std::errc{} || end != key.data() + key.size() || id < 0 || id >= vocab || std::to_string(id) != key)
+      return invalid_argument("a logit_bias key must be a token id below " + std::to_string(vocab) +
+                                  ", in decimal without leading zeros",
+                              "logit_bias");
     const std::string param = "logit_bias." + std::to_string(id);
     if (!value.is_number()) return invalid_argument("a logit_bias value must be a number", param);
     const double v = value.get<double>();

@@ -132,7 +132,7 @@ TEST_CASE("two spellings of one setting must agree") {
   CHECK(good({"m", "--max-model-len", "4K", "-c", "4096"}).engine.max_model_len == 4096);
   CHECK(bad({"m", "--max-model-len", "4096", "-c", "2048"}) ==
         "-c: conflicts with --max-model-len, both set max-model-len; keep one");
-  CHECK(has(bad({"m", "--port", "1", "--port", "2"}), "conflicts with --port"));
+  CHECK(bad({"m", "--port", "1", "--port", "2"}) == "--port: given twice with different values; keep one");
   CHECK(has(bad({"m", "--enable-prefix-caching", "--disable-radix-cache"}), "conflicts"));
   CHECK(has(bad({"a", "--model", "b"}), "conflicts"));
   CHECK(has(bad({"a", "b"}), "MODEL is already \"a\""));
@@ -196,6 +196,18 @@ TEST_CASE("a public address without a key is worth a warning") {
   CHECK(has(open.warnings[0], "--api-key-file"));
   CHECK(good({"m", "--host", "0.0.0.0", "--api-key", "k"}).warnings.empty());
   CHECK(good({"m", "--host", "0.0.0.0", "--api-key-file", "keys"}).warnings.empty());
+}
+
+TEST_CASE("a setting without effect on the backend is said, wherever it came from") {
+  CHECK(good({"m"}).warnings.empty());
+  CHECK(good({"m", "--no-enforce-eager"}).warnings.empty());
+  for (const char* spelling : {"--enforce-eager", "--disable-cuda-graph"}) {
+    const Config config = good({"m", spelling});
+    REQUIRE(config.warnings.size() == 1);
+    CHECK(has(config.warnings[0], "enforce-eager (--"));
+    CHECK(has(config.warnings[0], "has no effect: the CPU backends always launch ops one by one"));
+    CHECK(has(describe_config(config, false), "has no effect"));
+  }
 }
 
 TEST_CASE("serve needs a model, check-config does not") {

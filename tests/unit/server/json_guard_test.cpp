@@ -83,6 +83,8 @@ TEST_CASE("the error names the value by its path and never its text") {
   CHECK(path(R"({"a":1,"temperature": NaN})") == "temperature");
   CHECK(path(R"({"n":1,"n":2})") == "n");
   CHECK(path(R"({"bad key!": NaN})") == "");
+  CHECK(path("{\"" + std::string(64, 'k') + "\": NaN}") == std::string(64, 'k'));
+  CHECK(path("{\"" + std::string(65, 'k') + "\": NaN}") == "");  // nobody's field: no long text comes back
   CHECK(path("[") == "0");
   const std::string secret = "sEcReT";
   CHECK(check_json("{\"x\":\"" + secret + "\xff\"}").error().message.find(secret) == std::string::npos);

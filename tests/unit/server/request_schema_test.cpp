@@ -124,6 +124,8 @@ TEST_CASE("token ids are bounded by the logits width") {
   CHECK(read(chat_with(R"("stop_token_ids":[0,999])"))->sampling.stop_ids == std::vector<int32_t>{0, 999});
   CHECK(param_of(read(chat_with(R"("stop_token_ids":[0,1000])"))) == "stop_token_ids.1");
   CHECK(param_of(read(chat_with(R"("logit_bias":{"1000":1})"))) == "logit_bias");
+  for (const char* key : {"01", "00", "+1", "-0", " 1", "1 ", "1.0", "0x1", ""})
+    CHECK(param_of(read(chat_with("\"logit_bias\":{\"1\":1,\"" + std::string(key) + "\":2}"))) == "logit_bias");
   CHECK(param_of(read(R"({"prompt":[1,-1]})", kCompletions)) == "prompt.1");
   CHECK(param_of(read(R"({"prompt":[[1],[1000]]})", kCompletions)) == "prompt.1.0");
 }
