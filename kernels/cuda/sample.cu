@@ -9,6 +9,10 @@
 namespace slipstream::cuda {
 namespace {
 
+// Blocks of a multiprocessor that the registers are bounded for; grids are one wave of them.
+constexpr int kLightBlocks = 3;
+constexpr int kHeavyBlocks = 2;
+
 // ---- block-wide helpers; every thread of the block calls them ----
 
 struct BlockMax {
@@ -49,7 +53,7 @@ __device__ void write_token(SampledToken* out, bool finite, int32_t token) {
 
 // ---- greedy: grid (blocks, rows), 512 threads; reads 4 bytes per logit, once ----
 template <bool kAligned>
-__global__ __launch_bounds__(kSampleThreads) void greedy_kernel(SamplePass pass, GreedyState* states) {
+__global__ __launch_bounds__(kSampleThreads, kLightBlocks) void greedy_kernel(SamplePass pass, GreedyState* states) {
   __shared__ BlockMax reduce;
   const int32_t r = blockIdx.y;
   if (pass.row != nullptr && pass.row[r].position < 0) return;
@@ -68,115 +72,77 @@ __global__ __launch_bounds__(kSampleThreads) void greedy_kernel(SamplePass pass,
   write_token(&pass.out[r], key < kKeyOfInfinity && key > kKeyOfNothing, token_of(winner));
 }
 
-// ---- prepare: grid (rows), 512 threads; clears the row's state and finds the final value of every touched id.
-// Bytes: 28 KB of histograms; 4 bytes per history token twice and two scattered words per token when a penalty is on ----
+// ---- prepare: grid (kPrepareBlocks, rows), 512 threads; clears the row's state and marks every id that bias, suppression
+// or penalties touch. Bytes: 12 KB of histograms; 4 bytes and two scattered words per history token when a penalty is on ----
 
-/// Final value of one id before the temperature. `count` holds the id's uses: bit 31 in the prompt, below it output.
-__device__ float final_value(const SamplePass& pass, int32_t r, const DeviceSampleRow& row, int32_t token, uint32_t count,
-                             bool listed) {
-  float x = pass.logits[static_cast<int64_t>(r) * pass.vocab + token];
-  if (row.mask != nullptr && (row.mask[token >> 5] >> (token & 31) & 1) == 0) x = minus_infinity();
-  if (listed) {
-    for (int32_t i = 0; i < row.bias_count; ++i)
-      if (row.bias[i].token == token) x += row.bias[i].bias;
-    for (int32_t i = 0; i < row.suppressed_count; ++i)
-      if (row.suppressed[i] == token) x = minus_infinity();
-  }
-  if (row.repetition_penalty != 1.0f && count != 0)
-    x = x > 0 ? __fdiv_rn(x, row.repetition_penalty) : law::product(x, row.repetition_penalty);
-  if (const uint32_t uses = count & 0x7FFFFFFFu; uses != 0) {
-    x -= law::product(row.frequency_penalty, static_cast<float>(static_cast<int32_t>(uses)));
-    x -= row.presence_penalty;
-  }
-  return isnan(x) ? minus_infinity() : x;
-}
-
-/// The i-th id of bias and suppressed ids together.
-__device__ int32_t listed_token(const DeviceSampleRow& row, int32_t i) {
-  return i < row.bias_count ? row.bias[i].token : row.suppressed[i - row.bias_count];
-}
+constexpr int kPrepareBlocks = 8;
 
 __device__ bool in_vocab(int32_t token, int32_t vocab) { return static_cast<uint32_t>(token) < static_cast<uint32_t>(vocab); }
 
-__device__ void patch_row(const SamplePass& pass, int32_t r, const DeviceSampleRow& row) {
-  uint32_t* const touched = pass.touched + static_cast<int64_t>(r) * ((pass.vocab + 31) / 32);
-  uint32_t* const patch = pass.patch + static_cast<int64_t>(r) * pass.vocab;
-  const bool penalised = has_penalty(row);
-  const int32_t listed = row.bias_count + row.suppressed_count;
-  const int32_t history = penalised ? row.prompt_tokens + row.output_tokens : 0;
-  // the prompt counts for the repetition penalty alone
-  const int32_t first = row.repetition_penalty != 1.0f ? 0 : row.prompt_tokens;
-  for (int32_t i = first + static_cast<int32_t>(threadIdx.x); i < history; i += kSampleThreads) {
-    const int32_t token = row.history[i];
-    if (!in_vocab(token, pass.vocab)) continue;
-    if (i < row.prompt_tokens)
-      atomicOr(&patch[token], 0x80000000u);
-    else
-      atomicAdd(&patch[token], 1u);
+/// f(id, its uses word) for each history token, bias and suppressed id of the row that counts for it. A strided share of
+/// the tokens; several loads are in flight.
+template <class F>
+__device__ void for_touched(const DeviceSampleRow& row, int32_t vocab, int32_t thread, int32_t threads, F&& f) {
+  if (has_penalty(row)) {
+    // the prompt counts for the repetition penalty alone
+    const int32_t first = row.repetition_penalty != 1.0f ? 0 : row.prompt_tokens;
+    const int32_t end = row.prompt_tokens + row.output_tokens;
+    constexpr int kLoads = 4;
+    for (int32_t i = first + thread; i < end; i += kLoads * threads) {
+      int32_t token[kLoads];
+#pragma unroll
+      for (int k = 0; k < kLoads; ++k) token[k] = i + k * threads < end ? row.history[i + k * threads] : -1;
+#pragma unroll
+      for (int k = 0; k < kLoads; ++k)
+        if (in_vocab(token[k], vocab)) f(token[k], i + k * threads < row.prompt_tokens ? kInPrompt : 1u);
+    }
   }
-  for (int32_t i = threadIdx.x; i < listed; i += kSampleThreads) {
-    const int32_t token = listed_token(row, i);
-    if (in_vocab(token, pass.vocab)) atomicOr(&touched[token >> 5], 1u << (token & 31));
+  for (int32_t i = thread; i < row.bias_count + row.suppressed_count; i += threads) {
+    const int32_t token = i < row.bias_count ? row.bias[i].token : row.suppressed[i - row.bias_count];
+    if (in_vocab(token, vocab)) f(token, kListed);
   }
-  __threadfence_block();
-  __syncthreads();
-  // A listed id is finished by its first entry; any other id by whoever sets its bit.
-  for (int32_t i = first + static_cast<int32_t>(threadIdx.x); i < history; i += kSampleThreads) {
-    const int32_t token = row.history[i];
-    if (!in_vocab(token, pass.vocab)) continue;
-    const uint32_t bit = 1u << (token & 31);
-    if ((atomicOr(&touched[token >> 5], bit) & bit) != 0) continue;
-    patch[token] = law::float_bits(final_value(pass, r, row, token, __ldcg(&patch[token]), false));
-  }
-  for (int32_t i = threadIdx.x; i < listed; i += kSampleThreads) {
-    const int32_t token = listed_token(row, i);
-    bool owner = in_vocab(token, pass.vocab);
-    for (int32_t j = 0; owner && j < i; ++j) owner = listed_token(row, j) != token;
-    if (owner) patch[token] = law::float_bits(final_value(pass, r, row, token, __ldcg(&patch[token]), true));
-  }
-}
-
-/// Undoes patch_row.
-__device__ void clean_row(const SamplePass& pass, int32_t r, const DeviceSampleRow& row) {
-  uint32_t* const touched = pass.touched + static_cast<int64_t>(r) * ((pass.vocab + 31) / 32);
-  uint32_t* const patch = pass.patch + static_cast<int64_t>(r) * pass.vocab;
-  const auto forget = [&](int32_t token) {
-    if (!in_vocab(token, pass.vocab)) return;
-    touched[token >> 5] = 0;
-    patch[token] = 0;
-  };
-  const int32_t history = has_penalty(row) ? row.prompt_tokens + row.output_tokens : 0;
-  for (int32_t i = threadIdx.x; i < history; i += kSampleThreads) forget(row.history[i]);
-  for (int32_t i = threadIdx.x; i < row.bias_count + row.suppressed_count; i += kSampleThreads) forget(listed_token(row, i));
 }
 
 __global__ __launch_bounds__(kSampleThreads) void prepare_kernel(SamplePass pass) {
-  const int32_t r = blockIdx.x;
+  const int32_t r = blockIdx.y;
   const DeviceSampleRow row = pass.row[r];
   if (row.position < 0) return;
-  if (threadIdx.x == 0) pass.state[r] = SampleState{};
-  for (int i = threadIdx.x; i < kBins; i += kSampleThreads) {
+  const int32_t thread = static_cast<int32_t>(blockIdx.x) * kSampleThreads + static_cast<int32_t>(threadIdx.x);
+  constexpr int32_t kThreads = kPrepareBlocks * kSampleThreads;
+  if (thread == 0) pass.state[r] = SampleState{};
+  for (int32_t i = thread; i < kBins; i += kThreads) {
     pass.weights[static_cast<int64_t>(r) * kBins + i] = 0;
     pass.raw_counts[static_cast<int64_t>(r) * kBins + i] = 0;
   }
-  if (is_patched(row)) patch_row(pass, r, row);
+  uint32_t* const touched = pass.touched + static_cast<int64_t>(r) * ((pass.vocab + 31) / 32);
+  uint32_t* const uses = pass.uses + static_cast<int64_t>(r) * pass.vocab;
+  for_touched(row, pass.vocab, thread, kThreads, [&](int32_t token, uint32_t use) {
+    if (use == 1u)
+      atomicAdd(&uses[token], use);
+    else
+      atomicOr(&uses[token], use);
+    atomicOr(&touched[token >> 5], 1u << (token & 31));
+  });
 }
 
 // ---- scan: grid (blocks, rows), 512 threads; reads 4 bytes per logit ----
 template <bool kAligned>
-__global__ __launch_bounds__(kSampleThreads) void scan_kernel(SamplePass pass) {
+__global__ __launch_bounds__(kSampleThreads, kLightBlocks) void scan_kernel(SamplePass pass) {
   __shared__ BlockMax reduce;
   const int32_t r = blockIdx.y;
   const DeviceSampleRow row = pass.row[r];
   if (row.position < 0) return;
   const RowValues<kAligned> values(pass, r, row);
-  const bool modified = values.modified();
   Extremes raw, own;
-  values.template for_groups<4>(blockIdx.x, gridDim.x, [&](int32_t token, const float4& v) {
-    raw.add(token, v);
-    if (modified) own.add(token, values.modify(token, v));
-  });
-  if (!modified) own = raw;
+  if (values.modified()) {
+    values.template for_groups<2>(blockIdx.x, gridDim.x, [&](int32_t token, const float4& v) {
+      raw.add(token, v);
+      own.add(token, values.modify(token, v));
+    });
+  } else {
+    values.template for_groups<4>(blockIdx.x, gridDim.x, [&](int32_t token, const float4& v) { raw.add(token, v); });
+    own = raw;
+  }
   SampleState& state = pass.state[r];
   unsigned long long v = reduce(raw.best());
   if (threadIdx.x == 0) atomicMax(&state.raw_best, v);
@@ -190,7 +156,7 @@ __global__ __launch_bounds__(kSampleThreads) void scan_kernel(SamplePass pass) {
 
 // ---- histogram: grid (blocks, rows), 512 threads, 12 KB shared; reads 4 bytes per logit; flushes at most 12 KB ----
 template <bool kAligned>
-__global__ __launch_bounds__(kSampleThreads, 2) void histogram_kernel(SamplePass pass) {
+__global__ __launch_bounds__(kSampleThreads, kHeavyBlocks) void histogram_kernel(SamplePass pass) {
   __shared__ uint32_t low[kBins], high[kBins], raw_counts[kBins], exp_table[32];
   __shared__ unsigned long long raw_mass;
   const int32_t r = blockIdx.y;
@@ -261,7 +227,7 @@ __device__ void append(unsigned long long* list, int32_t* count, unsigned long l
 }
 
 template <bool kAligned>
-__global__ __launch_bounds__(kSampleThreads, 2) void draw_kernel(SamplePass pass) {
+__global__ __launch_bounds__(kSampleThreads, kHeavyBlocks) void draw_kernel(SamplePass pass) {
   __shared__ BlockMax reduce;
   __shared__ BoundarySearch search;
   const int32_t r = blockIdx.y;
@@ -436,7 +402,7 @@ __device__ void write_logprobs(const SamplePass& pass, int32_t r, const DeviceSa
   out->top_logprobs[rank] = (values.logits[token] - max) - log_sum;
 }
 
-__global__ __launch_bounds__(kSampleThreads) void finish_kernel(SamplePass pass) {
+__global__ __launch_bounds__(kSampleThreads, 1) void finish_kernel(SamplePass pass) {
   __shared__ BlockMax reduce;
   __shared__ Selection select;
   __shared__ uint32_t exp_table[32];
@@ -459,7 +425,9 @@ __global__ __launch_bounds__(kSampleThreads) void finish_kernel(SamplePass pass)
   if (threadIdx.x == 0) write_token(out, draw.finite, token);
   if (draw.finite && row.top_logprobs >= 0) write_logprobs(pass, r, row, values, select, out);
   __syncthreads();
-  if (is_patched(row)) clean_row(pass, r, row);
+  uint32_t* const touched = pass.touched + static_cast<int64_t>(r) * ((pass.vocab + 31) / 32);
+  uint32_t* const uses = pass.uses + static_cast<int64_t>(r) * pass.vocab;
+  for_touched(row, pass.vocab, threadIdx.x, kSampleThreads, [&](int32_t id, uint32_t) { touched[id >> 5] = uses[id] = 0; });
 }
 
 // ---- host ----
@@ -487,7 +455,7 @@ struct Layout {
     const auto n = static_cast<size_t>(std::min(rows, kSampleRowsPerPass));
     const auto v = static_cast<size_t>(vocab);
     pass.touched = carve.take<uint32_t>(n * ((v + 31) / 32));
-    pass.patch = carve.take<uint32_t>(n * v);
+    pass.uses = carve.take<uint32_t>(n * v);
     greedy = carve.take<GreedyState>(static_cast<size_t>(rows));
     pass.state = carve.take<SampleState>(n);
     pass.weights = carve.take<unsigned long long>(n * kBins);
@@ -499,7 +467,7 @@ struct Layout {
   }
 };
 
-/// Blocks per row: the GPU filled, but at least four loads of four logits for each thread where there are many rows.
+/// One wave of blocks over all rows, at least one per row, and no block without work.
 int32_t blocks_per_row(const Context& context, int32_t rows, int32_t vocab, int32_t blocks_per_sm) {
   const int32_t groups = (vocab + 3) / 4;
   const int32_t most = (groups + kSampleThreads - 1) / kSampleThreads;
@@ -512,7 +480,7 @@ void launch(Context& context, const SampleArgs& args, const Layout& layout) {
   if (args.variant == SampleVariant::kGreedy) {
     SamplePass pass = layout.pass;
     pass.logits = args.logits, pass.row = args.row, pass.out = args.out;
-    greedy_kernel<kAligned><<<dim3(blocks_per_row(context, args.rows, args.vocab, 4), args.rows), kSampleThreads, 0, stream>>>(
+    greedy_kernel<kAligned><<<dim3(blocks_per_row(context, args.rows, args.vocab, kLightBlocks), args.rows), kSampleThreads, 0, stream>>>(
         pass, layout.greedy);
     context.check_launch("greedy_kernel");
     return;
@@ -523,9 +491,9 @@ void launch(Context& context, const SampleArgs& args, const Layout& layout) {
     pass.logits = args.logits + static_cast<int64_t>(first) * args.vocab;
     pass.row = args.row + first;
     pass.out = args.out + first;
-    const dim3 grid(blocks_per_row(context, rows, args.vocab, 4), rows);
-    const dim3 heavy(blocks_per_row(context, rows, args.vocab, 2), rows);
-    prepare_kernel<<<rows, kSampleThreads, 0, stream>>>(pass);
+    const dim3 grid(blocks_per_row(context, rows, args.vocab, kLightBlocks), rows);
+    const dim3 heavy(blocks_per_row(context, rows, args.vocab, kHeavyBlocks), rows);
+    prepare_kernel<<<dim3(kPrepareBlocks, rows), kSampleThreads, 0, stream>>>(pass);
     scan_kernel<kAligned><<<grid, kSampleThreads, 0, stream>>>(pass);
     histogram_kernel<kAligned><<<heavy, kSampleThreads, 0, stream>>>(pass);
     draw_kernel<kAligned><<<heavy, kSampleThreads, 0, stream>>>(pass);

@@ -3,7 +3,7 @@
 //
 // The vocabulary is never sorted and no logit leaves the device. Per pass over at most kSampleRowsPerPass rows:
 //
-//   prepare    [rows] blocks            counts of the row's own history, bias, suppressed ids: final values of touched ids
+//   prepare    [8, rows] blocks         marks the ids that the row's history, bias and suppressed ids touch, with counts
 //   scan       [blocks, rows]           largest and smallest logit, raw and modified; non-finite flag
 //   histogram  [blocks, rows]           rows with top-k, top-p or top logprobs: (count or mass) by distance to the maximum
 //   draw       [blocks, rows]           noise for everything that surely survives, a list of what lies at the boundary

@@ -49,8 +49,8 @@ struct SamplePass {
   uint32_t* raw_counts;         // [rows, kBins]
   unsigned long long* list;     // [rows, kListEntries] packed(key, token)
   unsigned long long* raw_list; // [rows, kListEntries]
-  uint32_t* touched;            // [rows, ceil(vocab / 32)] ids with a value of their own; zero between passes
-  uint32_t* patch;              // [rows, vocab] counts, then float bits; zero between passes
+  uint32_t* touched;            // [rows, ceil(vocab / 32)] ids that bias, suppression or penalties touch; zero between passes
+  uint32_t* uses;               // [rows, vocab] of those ids: kInPrompt, kListed, uses in the output; zero between passes
   int32_t vocab;
 };
 
@@ -67,8 +67,29 @@ __device__ inline float minus_infinity() { return __int_as_float(0xFF800000); }
 __device__ inline bool has_penalty(const DeviceSampleRow& row) {
   return row.repetition_penalty != 1.0f || row.frequency_penalty != 0.0f || row.presence_penalty != 0.0f;
 }
-__device__ inline bool is_patched(const DeviceSampleRow& row) {
+__device__ inline bool touches(const DeviceSampleRow& row) {
   return has_penalty(row) || row.bias_count > 0 || row.suppressed_count > 0;
+}
+
+inline constexpr uint32_t kInPrompt = 0x80000000u;
+inline constexpr uint32_t kListed = 0x40000000u;  // has a bias or is suppressed
+inline constexpr uint32_t kUses = 0x3FFFFFFFu;
+
+/// Final value of one touched id before the temperature; x is its logit after the mask. Out of line: few ids are touched.
+__device__ __noinline__ static float touched_value(const DeviceSampleRow* row, int32_t token, float x, uint32_t uses) {
+  if ((uses & kListed) != 0) {
+    for (int32_t i = 0; i < row->bias_count; ++i)
+      if (row->bias[i].token == token) x += row->bias[i].bias;
+    for (int32_t i = 0; i < row->suppressed_count; ++i)
+      if (row->suppressed[i] == token) x = minus_infinity();
+  }
+  if (const float penalty = row->repetition_penalty; penalty != 1.0f && (uses & ~kListed) != 0)
+    x = x > 0 ? __fdiv_rn(x, penalty) : law::product(x, penalty);
+  if (const uint32_t count = uses & kUses; count != 0) {
+    x -= law::product(row->frequency_penalty, static_cast<float>(static_cast<int32_t>(count)));
+    x -= row->presence_penalty;
+  }
+  return isnan(x) ? minus_infinity() : x;
 }
 
 /// A row's logits, raw and modified, four at a time.
@@ -77,14 +98,16 @@ struct RowValues {
   const float* logits;
   const uint32_t* mask;     // or null
   const uint32_t* touched;  // or null
-  const float* patch;
+  const uint32_t* uses;
+  const DeviceSampleRow* law;
   int32_t vocab;
 
   __device__ RowValues(const SamplePass& pass, int32_t r, const DeviceSampleRow& row)
       : logits(pass.logits + static_cast<int64_t>(r) * pass.vocab),
         mask(row.mask),
-        touched(is_patched(row) ? pass.touched + static_cast<int64_t>(r) * ((pass.vocab + 31) / 32) : nullptr),
-        patch(reinterpret_cast<const float*>(pass.patch) + static_cast<int64_t>(r) * pass.vocab),
+        touched(touches(row) ? pass.touched + static_cast<int64_t>(r) * ((pass.vocab + 31) / 32) : nullptr),
+        uses(pass.uses + static_cast<int64_t>(r) * pass.vocab),
+        law(pass.row + r),
         vocab(pass.vocab) {}
 
   __device__ bool modified() const { return mask != nullptr || touched != nullptr; }
@@ -108,19 +131,26 @@ struct RowValues {
       if ((allowed & 8) == 0) x.w = minus_infinity();
     }
     if (touched != nullptr) {
-      const uint32_t own = touched[token >> 5] >> (token & 31) & 15u;
-      if (own & 1) x.x = patch[token];
-      if (own & 2) x.y = patch[token + 1];
-      if (own & 4) x.z = patch[token + 2];
-      if (own & 8) x.w = patch[token + 3];
+      uint32_t own = touched[token >> 5] >> (token & 31) & 15u;
+      while (own != 0) {
+        const int i = __ffs(static_cast<int>(own)) - 1;
+        own &= own - 1;
+        const float value = touched_value(law, token + i, i == 0 ? x.x : i == 1 ? x.y : i == 2 ? x.z : x.w, uses[token + i]);
+        if (i == 0) x.x = value;
+        if (i == 1) x.y = value;
+        if (i == 2) x.z = value;
+        if (i == 3) x.w = value;
+      }
     }
     return x;
   }
   /// One token.
   __device__ float modified_logit(int32_t token) const {
-    if (touched != nullptr && (touched[token >> 5] >> (token & 31) & 1) != 0) return patch[token];
-    if (mask != nullptr && (mask[token >> 5] >> (token & 31) & 1) == 0) return minus_infinity();
-    return logits[token];
+    float x = logits[token];
+    if (mask != nullptr && (mask[token >> 5] >> (token & 31) & 1) == 0) x = minus_infinity();
+    if (touched != nullptr && (touched[token >> 5] >> (token & 31) & 1) != 0)
+      x = touched_value(law, token, x, uses[token]);
+    return x;
   }
   /// f(first token, raw values) over the groups of four that this block owns; kLoads loads in flight per thread.
   template <int kLoads, class F>

@@ -58,10 +58,12 @@ void run(Context& context, int32_t rows, int32_t vocab, float spread, const Case
   Buffer scratch = context.allocate(sample_scratch_bytes(rows, vocab));
   Buffer law = context.allocate(static_cast<size_t>(rows) * sizeof(DeviceSampleRow));
   Buffer out = context.allocate(static_cast<size_t>(rows) * sizeof(SampledToken));
+  context.synchronize();  // allocate clears on its stream
   std::mt19937 random(1);
   std::vector<int32_t> ids(static_cast<size_t>(std::max(1, c.history)));
   for (int32_t& id : ids) id = static_cast<int32_t>(random() % static_cast<uint32_t>(vocab));
   Buffer history = context.allocate(ids.size() * sizeof(int32_t));
+  context.synchronize();
   cudaMemcpy(history.data(), ids.data(), history.bytes(), cudaMemcpyHostToDevice);
   std::vector<DeviceSampleRow> laws(static_cast<size_t>(rows));
   for (size_t r = 0; r < laws.size(); ++r) {
