@@ -12,6 +12,8 @@ namespace {
 constexpr int32_t kMaxSplitTokens = 2048;
 // What a CTA costs beyond its tokens (start, first loads), and a merge, in tokens of one CTA's streaming rate.
 constexpr int64_t kCtaTokens = 96, kMergeTokens = 64, kMergeSplitTokens = 4;
+// A split's write and read of a packed row's accumulator in FP32, against K and V of a token in BF16: two tokens.
+constexpr int64_t kRowTokens = 2;
 
 int32_t ceil_div(int32_t a, int32_t b) { return (a + b - 1) / b; }
 
@@ -43,7 +45,7 @@ SplitPlan plan_splits(const SplitQuestion& q) {
     if (ceil_div(tiles, split_tiles) != splits) continue;
     const int64_t waves = (int64_t{q.ctas} * splits + q.slots - 1) / q.slots;
     int64_t cost = waves * (int64_t{split_tiles} * q.tile + kCtaTokens);
-    if (splits > 1) cost += kMergeTokens + kMergeSplitTokens * splits;
+    if (splits > 1) cost += kMergeTokens + kMergeSplitTokens * splits + waves * kRowTokens * q.rows;
     const bool long_split = best.split_tokens > kMaxSplitTokens;
     if (cost < best_cost || (long_split && cost < best_cost + best_cost / 16)) {
       best_cost = cost;
@@ -97,7 +99,11 @@ void attention(Context& context, const AttentionArgs& args) {
   if (!attn::tile_supports(args, nullptr)) return attn::launch_simple(context, args);
   CHECK(args.q_stride % 2 == 0, "attention: q rows are not 8-byte aligned");
   attn::launch_decode(context, args, attn::decode_range(args.step));
-  attn::launch_prefill(context, args, attn::prefill_range(args.step));
+  const attn::SpanRange prefill = attn::prefill_range(args.step);
+  if (attn::prefill_sm90_supports(args, context.arch(), nullptr))
+    attn::launch_prefill_sm90(context, args, prefill);
+  else
+    attn::launch_prefill(context, args, prefill);
 }
 
 std::vector<KernelChoice> attention_report(const AttentionArgs& args, int32_t arch) {
@@ -105,8 +111,9 @@ std::vector<KernelChoice> attention_report(const AttentionArgs& args, int32_t ar
   if (!attention_supports(args, arch, &why)) return {{"attention", "none", why}};
   const std::string shape = " d" + std::to_string(args.head_dim);
   if (!why.empty()) return {{"attention" + shape, "simple fp32", why}};
+  const bool sm90 = attn::prefill_sm90_supports(args, arch, &why);
   return {{"attention decode" + shape, "mma.sync bf16, split over the cache", ""},
-          {"attention prefill" + shape, "mma.sync bf16", ""}};
+          {"attention prefill" + shape, sm90 ? "wgmma bf16, tensor maps" : "mma.sync bf16", sm90 ? "" : why}};
 }
 
 }  // namespace slipstream::cuda

@@ -25,6 +25,10 @@ bool tile_supports(const AttentionArgs& args, std::string* why);
 void launch_decode(Context& context, const AttentionArgs& args, const SpanRange& range);
 void launch_prefill(Context& context, const AttentionArgs& args, const SpanRange& range);
 
+/// wgmma and tensor maps on compute capability 90; otherwise like launch_prefill.
+bool prefill_sm90_supports(const AttentionArgs& args, int32_t arch, std::string* why);
+void launch_prefill_sm90(Context& context, const AttentionArgs& args, const SpanRange& range);
+
 /// Partial results of a split launch: [rows, splits] of (accumulator [head_dim], max, sum), rows = spans * max_rows * heads.
 struct SplitPlan {
   int32_t splits = 1;        // launch bound
@@ -33,6 +37,7 @@ struct SplitPlan {
 struct SplitQuestion {
   int32_t ctas = 0;          // without splitting
   int32_t slots = 0;         // CTAs that run at once
+  int32_t rows = 1;          // packed rows of a CTA: what each split writes and the merge reads
   int32_t tokens = 0;        // longest visible range, with room for alignment
   int32_t tile = 64;
   int64_t max_splits = 1;    // what the scratch holds

@@ -31,25 +31,34 @@ int32_t tile_slots(const Context& context) {
   return slots;
 }
 
-template <class S>
-void launch_tile(Context& context, const AttentionArgs& args, const SpanRange& range, const char* name) {
-  if (range.spans == 0 || range.max_rows == 0 || range.max_context == 0) return;
-  const int32_t group = args.heads / args.kv_heads;
-  const int32_t chunks = (range.max_rows * group + S::kRows - 1) / S::kRows;
-  const int64_t ctas = int64_t{range.spans} * args.kv_heads * chunks;
+struct TileLaunch {
+  TileParams params;
+  dim3 grid;
+  int32_t splits;
+};
 
-  const int64_t split_bytes =
-      int64_t{range.spans} * range.max_rows * args.heads * (S::kHeadDim + 2) * static_cast<int64_t>(sizeof(float));
+/// Parameters and grid of a kernel whose CTAs own `rows` packed rows and whose splits are multiples of `tile` tokens; `align`
+/// is what the first split's start is rounded down to.
+struct TileQuestion {
+  int32_t rows, tile, slots, align;
+  bool merges;  // the kernel can merge at its end
+};
+inline TileLaunch plan_tiles(const AttentionArgs& args, const SpanRange& range, const TileQuestion& asked) {
+  const int32_t group = args.heads / args.kv_heads;
+  const int32_t chunks = (range.max_rows * group + asked.rows - 1) / asked.rows;
+  const int64_t ctas = int64_t{range.spans} * args.kv_heads * chunks;
+  const int64_t slots = int64_t{range.spans} * range.max_rows * args.heads;  // partial rows per split
+  const int64_t split_bytes = slots * (args.head_dim + 2) * static_cast<int64_t>(sizeof(float));
   const int64_t partial_bytes = static_cast<int64_t>(args.scratch_bytes) - static_cast<int64_t>(kAttentionCounterBytes);
   SplitQuestion question;
   question.ctas = static_cast<int32_t>(std::min<int64_t>(ctas, std::numeric_limits<int32_t>::max()));
-  question.slots = tile_slots<S>(context);
+  question.slots = asked.slots;
+  question.rows = std::min(range.max_rows * group, asked.rows);
   question.tokens = range.max_context;
   if (args.window > 0)
-    question.tokens = std::min(question.tokens, args.window + range.max_rows + std::max(16, args.split_tokens));
-  question.tile = S::kTile;
+    question.tokens = std::min(question.tokens, args.window + range.max_rows + std::max(asked.align, args.split_tokens));
+  question.tile = asked.tile;
   question.fixed_tokens = args.split_tokens;
-  question.max_splits = 1;
   if (args.scratch != nullptr && ctas * static_cast<int64_t>(sizeof(uint32_t)) <= static_cast<int64_t>(kAttentionCounterBytes))
     question.max_splits = std::max<int64_t>(1, partial_bytes / split_bytes);
   const SplitPlan plan = plan_splits(question);
@@ -68,10 +77,8 @@ void launch_tile(Context& context, const AttentionArgs& args, const SpanRange& r
   p.out_f32 = args.out_f32;
   p.arrived = reinterpret_cast<uint32_t*>(args.scratch);
   if (plan.splits > 1) {
-    float* partial = args.scratch + kAttentionCounterBytes / sizeof(float);
-    p.partial = partial;
-    p.stats = reinterpret_cast<float2*>(partial + split_bytes / static_cast<int64_t>(sizeof(float)) / (S::kHeadDim + 2) *
-                                                      S::kHeadDim * plan.splits);
+    p.partial = args.scratch + kAttentionCounterBytes / sizeof(float);
+    p.stats = reinterpret_cast<float2*>(p.partial + slots * args.head_dim * plan.splits);
   }
   p.first_span = range.first;
   p.rows = args.step.rows;
@@ -85,20 +92,42 @@ void launch_tile(Context& context, const AttentionArgs& args, const SpanRange& r
   p.block_magic = sixteens == 1 ? 0 : static_cast<uint32_t>(((uint64_t{1} << 32) + sixteens - 1) / sixteens);
   p.table_stride = args.step.table_stride;
   p.kv_blocks = args.kv_blocks;
+  p.align = asked.align;
   p.splits = plan.splits;
   p.split_tokens = plan.split_tokens;
   p.chunks = chunks;
+  p.chunk_rows = asked.rows;
+  // One CTA merges a few rows sooner than another launch would.
+  p.merge_here = asked.merges && question.rows <= kMergeHereRows;
   p.window = args.window;
   p.causal = args.causal;
   p.from_zero = args.split_tokens > 0;
   p.scale_log2 = args.scale * 1.44269504f;  // log2(e)
 
-  const dim3 grid(static_cast<unsigned>(args.kv_heads), static_cast<unsigned>(chunks) * static_cast<unsigned>(plan.splits),
-                  static_cast<unsigned>(range.spans));
-  CHECK(grid.y <= 65535 && grid.z <= 65535, "attention: a step of " + std::to_string(range.spans) + " spans with " +
-                                                std::to_string(grid.y) + " chunks is beyond the grid");
-  tile_kernel<S><<<grid, S::kThreads, S::kSharedBytes, context.stream()>>>(p);
+  const int64_t chunk_splits = int64_t{chunks} * plan.splits;
+  CHECK(chunk_splits <= 65535 && range.spans <= 65535, "attention: a step of " + std::to_string(range.spans) + " spans with " +
+                                                           std::to_string(chunk_splits) + " chunks is beyond the grid");
+  const dim3 grid(static_cast<unsigned>(args.kv_heads), static_cast<unsigned>(chunk_splits), static_cast<unsigned>(range.spans));
+  return {p, grid, plan.splits};
+}
+
+/// The merge of a split launch that its own CTAs do not do.
+template <int D>
+void launch_merge(Context& context, const TileLaunch& launch, const SpanRange& range, const char* name) {
+  if (launch.splits == 1 || launch.params.merge_here) return;
+  const auto rows = static_cast<unsigned>(range.max_rows * launch.params.heads);
+  const dim3 grid((rows + kMergeWarps - 1) / kMergeWarps, static_cast<unsigned>(range.spans));
+  merge_kernel<D><<<grid, 32 * kMergeWarps, 0, context.stream()>>>(launch.params);
   context.check_launch(name);
+}
+
+template <class S>
+void launch_tile(Context& context, const AttentionArgs& args, const SpanRange& range, const char* name) {
+  if (range.spans == 0 || range.max_rows == 0 || range.max_context == 0) return;
+  const TileLaunch launch = plan_tiles(args, range, {S::kRows, S::kTile, tile_slots<S>(context), 16, true});
+  tile_kernel<S><<<launch.grid, S::kThreads, S::kSharedBytes, context.stream()>>>(launch.params);
+  context.check_launch(name);
+  launch_merge<S::kHeadDim>(context, launch, range, name);
 }
 
 }  // namespace slipstream::cuda::attn

@@ -6,8 +6,8 @@
 // kWarpsM x kWarpsN warps divide the rows and the tokens of each tile; with kWarpsN = kWarps a warp loads exactly the tokens
 // that it multiplies, and no barrier is met until the end.
 //
-// Splits: each writes (accumulator, max, sum) of its rows; the CTA of a chunk that finishes last merges them left to right.
-// A chunk with one active split writes its output at once.
+// Splits: each writes (accumulator, max, sum) of its rows. Few rows are merged, left to right, by the CTA of a chunk that
+// finishes last; many by a launch of their own. A chunk with one active split writes its output at once.
 #pragma once
 
 #include "kernels/cuda/attention_mma.cuh"
@@ -38,7 +38,10 @@ struct TileParams {
   uint32_t block_magic;       // ceil(2^32 / (block_tokens / 16)); 0 where that is 1
   int32_t table_stride;
   int32_t kv_blocks;
-  int32_t splits, split_tokens, chunks;
+  int32_t splits, split_tokens;
+  int32_t align;              // a split starts at a multiple of it
+  int32_t chunks, chunk_rows; // packed rows of a CTA
+  bool merge_here;            // the last CTA of a chunk merges its splits; otherwise merge_kernel does
   int32_t window;
   bool causal;
   bool from_zero;             // splits are aligned at multiples of split_tokens
@@ -85,50 +88,120 @@ __device__ __forceinline__ void load_tokens(uint32_t to, const uint16_t* from, i
   }
 }
 
-/// The last CTA of a chunk: rows [m0, m_end) from their partial results, a warp per row, lanes over the head.
-template <class S>
-__device__ void merge_splits(const TileParams& p, int span_index, int first_row, int kv_head, int m0, int m_end,
-                             int active) {
-  constexpr int D = S::kHeadDim, kQuads = (D / 4 + 31) / 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  for (int m = m0 + warp; m < m_end; m += S::kWarps) {
-    const int r = m / p.group, head = kv_head * p.group + m % p.group;
-    const int64_t slot = ((int64_t{span_index} * p.max_rows + r) * p.heads + head) * p.splits;
-    float top = -INFINITY;
-    for (int s = lane; s < active; s += 32) top = fmaxf(top, __ldcg(&p.stats[slot + s]).x);
+/// A chunk of a span: its rows and the tokens that they see. The device's numbers, held inside the launch's bounds.
+struct Chunk {
+  int32_t first_row, rows, context;  // of the span
+  int32_t m_total, m0, m_end;        // packed rows: of the span, and of this chunk
+  int32_t low, high;                 // tokens that some row of the chunk sees: [low, high)
+  int32_t origin;                    // where split 0 starts
+  int32_t active;                    // splits that hold tokens; 0: nothing to do
+
+  __device__ __forceinline__ Chunk(const TileParams& p, int span, int chunk) : active(0) {
+    first_row = p.span_first_row[span];
+    const int span_rows = p.span_rows[span], span_context = p.span_context[span];
+    rows = min(min(span_rows, p.max_rows), p.rows - first_row);
+    context = max(0, min(span_context, p.max_context - rows));
+    m_total = rows * p.group;
+    m0 = chunk * p.chunk_rows;
+    m_end = min(m_total, m0 + p.chunk_rows);
+    if (first_row < 0 || rows <= 0 || m0 >= m_total) return;
+    high = p.causal && p.ancestor_mask == nullptr ? context + (m_end - 1) / p.group + 1 : context + rows;
+    low = p.window > 0 ? max(0, context + m0 / p.group - p.window + 1) : 0;
+    origin = low - low % (p.from_zero ? p.split_tokens : p.align);
+    active = (high - origin + p.split_tokens - 1) / p.split_tokens;
+  }
+};
+
+/// Packed row m of a span from its `active` partial results, left to right; one warp, lanes over the head.
+template <int D>
+__device__ __forceinline__ void merge_row(const TileParams& p, int span_index, int first_row, int r, int head, int active) {
+  constexpr int kQuads = (D / 4 + 31) / 32, kBatch = 16 / kQuads;  // loads in flight
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t slot = ((int64_t{span_index} * p.max_rows + r) * p.heads + head) * p.splits;
+  float top = -INFINITY, sum = 0.0f;
+  float4 acc[kQuads] = {};
+  for (int s0 = 0; s0 < active; s0 += 32) {
+    const int count = min(32, active - s0);
+    const float2 stat = lane < count ? __ldcg(&p.stats[slot + s0 + lane]) : float2{-INFINITY, 0.0f};
+    float now = fmaxf(top, stat.x);
 #pragma unroll
-    for (int offset = 16; offset > 0; offset /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, offset));
-    if (top == -INFINITY) top = 0.0f;
-    float sum = 0.0f;
-    float4 acc[kQuads] = {};
-#pragma unroll 8
-    for (int s = 0; s < active; ++s) {
-      const float2 stat = __ldcg(&p.stats[slot + s]);
-      const float factor = exp2_fast(stat.x - top);
-      sum += stat.y * factor;
+    for (int offset = 16; offset > 0; offset /= 2) now = fmaxf(now, __shfl_xor_sync(0xffffffffu, now, offset));
+    const float base = now == -INFINITY ? 0.0f : now;
+    const float keep = exp2_fast(top - base), factor = exp2_fast(stat.x - base);
+    float share = stat.y * factor;
 #pragma unroll
-      for (int i = 0; i < kQuads; ++i) {
-        const int quad = lane + 32 * i;
-        if (quad >= D / 4) continue;
-        const float4 x = __ldcg(reinterpret_cast<const float4*>(p.partial + (slot + s) * D) + quad);
-        acc[i].x += x.x * factor;
-        acc[i].y += x.y * factor;
-        acc[i].z += x.z * factor;
-        acc[i].w += x.w * factor;
+    for (int offset = 16; offset > 0; offset /= 2) share += __shfl_xor_sync(0xffffffffu, share, offset);
+    sum = sum * keep + share;
+    top = now;
+#pragma unroll
+    for (int i = 0; i < kQuads; ++i) acc[i] = {acc[i].x * keep, acc[i].y * keep, acc[i].z * keep, acc[i].w * keep};
+    for (int s1 = 0; s1 < count; s1 += kBatch) {
+      float4 x[kBatch][kQuads];
+#pragma unroll
+      for (int s = 0; s < kBatch; ++s)
+#pragma unroll
+        for (int i = 0; i < kQuads; ++i) {
+          const int quad = min(lane + 32 * i, D / 4 - 1);
+          const float4* from = reinterpret_cast<const float4*>(p.partial + (slot + s0 + s1 + s) * D) + quad;
+          x[s][i] = s1 + s < count ? __ldcg(from) : float4{};
+        }
+#pragma unroll
+      for (int s = 0; s < kBatch; ++s) {
+        const float weight = __shfl_sync(0xffffffffu, factor, s1 + s);  // 0 past the last split
+#pragma unroll
+        for (int i = 0; i < kQuads; ++i) {
+          acc[i].x += x[s][i].x * weight;
+          acc[i].y += x[s][i].y * weight;
+          acc[i].z += x[s][i].z * weight;
+          acc[i].w += x[s][i].w * weight;
+        }
       }
     }
-    const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
-    const int64_t out = (int64_t{first_row + r} * p.heads + head) * D;
-#pragma unroll
-    for (int i = 0; i < kQuads; ++i) {
-      const int quad = lane + 32 * i;
-      if (quad >= D / 4) continue;
-      const float4 x = {acc[i].x * inverse, acc[i].y * inverse, acc[i].z * inverse, acc[i].w * inverse};
-      if (p.out_f32 != nullptr) reinterpret_cast<float4*>(p.out_f32 + out)[quad] = x;
-      if (p.out_bf16 != nullptr)
-        reinterpret_cast<uint2*>(p.out_bf16 + out)[quad] = {pack_bf16(x.x, x.y), pack_bf16(x.z, x.w)};
-    }
   }
+  const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
+  const int64_t out = (int64_t{first_row + r} * p.heads + head) * D;
+#pragma unroll
+  for (int i = 0; i < kQuads; ++i) {
+    const int quad = lane + 32 * i;
+    if (quad >= D / 4) continue;
+    const float4 x = {acc[i].x * inverse, acc[i].y * inverse, acc[i].z * inverse, acc[i].w * inverse};
+    if (p.out_f32 != nullptr) reinterpret_cast<float4*>(p.out_f32 + out)[quad] = x;
+    if (p.out_bf16 != nullptr)
+      reinterpret_cast<uint2*>(p.out_bf16 + out)[quad] = {pack_bf16(x.x, x.y), pack_bf16(x.z, x.w)};
+  }
+}
+
+constexpr int kMergeWarps = 4;
+constexpr int kMergeHereRows = 8;
+
+/// Grid [max_rows * heads / kMergeWarps, spans]: a warp per row and head.
+template <int D>
+__global__ void __launch_bounds__(32 * kMergeWarps) merge_kernel(const __grid_constant__ TileParams p) {
+  const int index = static_cast<int>(blockIdx.x) * kMergeWarps + static_cast<int>(threadIdx.x) / 32;
+  const int r = index / p.heads, head = index % p.heads, span_index = static_cast<int>(blockIdx.y);
+  if (r >= p.max_rows) return;
+  const Chunk chunk(p, p.first_span + span_index, (r * p.group + head % p.group) / p.chunk_rows);
+  if (chunk.active > 1 && r < chunk.rows) merge_row<D>(p, span_index, chunk.first_row, r, head, chunk.active);
+}
+
+/// The end of a CTA whose split is not the chunk's only one: the last to arrive merges, if merging is done here. All
+/// `kThreads` threads of the CTA call it.
+template <int D, int kWarps>
+__device__ __forceinline__ void merge_if_last(const TileParams& p, const Chunk& c, int span_index, int kv_head, int chunk) {
+  if (c.active == 1 || !p.merge_here) return;
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    uint32_t* counter = p.arrived + (int64_t{span_index} * p.kv_heads + kv_head) * p.chunks + chunk;
+    last = atomicAdd(counter, 1u) == static_cast<uint32_t>(c.active - 1);
+    if (last) *counter = 0;
+  }
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  for (int m = c.m0 + static_cast<int>(threadIdx.x) / 32; m < c.m_end; m += kWarps)
+    merge_row<D>(p, span_index, c.first_row, m / p.group, kv_head * p.group + m % p.group, c.active);
 }
 
 /// Grid [kv_heads, chunks * splits, spans]; the chunks with most to read come first.
@@ -146,23 +219,13 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
   const int split = static_cast<int>(blockIdx.y) % p.splits;
   const int span = p.first_span + span_index;
 
-  // What runs: the device's numbers, held inside the launch's bounds.
-  const int first_row = p.span_first_row[span];
-  const int rows = min(min(p.span_rows[span], p.max_rows), p.rows - first_row);
-  if (rows <= 0 || first_row < 0) return;
-  const int context = max(0, min(p.span_context[span], p.max_context - rows));
-  const int m_total = rows * p.group, m0 = chunk * S::kRows;
-  if (m0 >= m_total) return;
-  const int m_end = min(m_total, m0 + S::kRows);
-  const int row_low = m0 / p.group, row_high = (m_end - 1) / p.group;
+  const Chunk c(p, span, chunk);
+  const int start = c.origin + split * p.split_tokens;
+  if (split >= c.active) return;
+  const int end = min(c.high, start + p.split_tokens);
+  const int first_row = c.first_row, context = c.context, m_total = c.m_total, m0 = c.m0, m_end = c.m_end;
+  const int low = c.low, high = c.high, active = c.active;
   const bool diagonal = p.causal && p.ancestor_mask == nullptr;
-  const int high = diagonal ? context + row_high + 1 : context + rows;
-  const int low = p.window > 0 ? max(0, context + row_low - p.window + 1) : 0;
-  const int origin = p.from_zero ? low - low % p.split_tokens : low & ~15;
-  const int start = origin + split * p.split_tokens;
-  if (start >= high) return;
-  const int end = min(high, start + p.split_tokens);
-  const int active = (high - origin + p.split_tokens - 1) / p.split_tokens;
   const int tiles = (end - start + kTile - 1) / kTile;
 
   // ---- loads ----
@@ -218,15 +281,16 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
   const int m_warp = m0 + warp_m * MT * 16;
   if constexpr (S::kQShared) {
     for (int i = static_cast<int>(threadIdx.x); i < S::kRows * (D / 8); i += S::kThreads) {
-      const int row = i / (D / 8), c = i % (D / 8), m = min(m0 + row, m_total - 1);
-      const float* from = p.q + (first_row + m / p.group) * p.q_stride + int64_t{kv_head * p.group + m % p.group} * D + c * 8;
+      const int row = i / (D / 8), column = i % (D / 8), m = min(m0 + row, m_total - 1);
+      const float* from = p.q + (first_row + m / p.group) * p.q_stride + int64_t{kv_head * p.group + m % p.group} * D +
+                          column * 8;
       uint32_t packed[4];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const float2 x = __ldg(reinterpret_cast<const float2*>(from) + j);
         packed[j] = pack_bf16(x.x, x.y);
       }
-      *reinterpret_cast<uint4*>(shared + Rows::at(row, c)) = {packed[0], packed[1], packed[2], packed[3]};
+      *reinterpret_cast<uint4*>(shared + Rows::at(row, column)) = {packed[0], packed[1], packed[2], packed[3]};
     }
   } else {
 #pragma unroll
@@ -480,20 +544,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
         }
       }
   }
-  if (active == 1) return;
-
-  __shared__ bool last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    uint32_t* counter = p.arrived + (int64_t{span_index} * p.kv_heads + kv_head) * p.chunks + chunk;
-    last = atomicAdd(counter, 1u) == static_cast<uint32_t>(active - 1);
-    if (last) *counter = 0;
-  }
-  __syncthreads();
-  if (!last) return;
-  __threadfence();
-  merge_splits<S>(p, span_index, first_row, kv_head, m0, m_end, active);
+  merge_if_last<D, S::kWarps>(p, c, span_index, kv_head, chunk);
 }
 
 }  // namespace slipstream::cuda::attn

@@ -30,7 +30,9 @@ struct SpanSpec {
 template <typename T>
 Buffer upload(Context& context, const std::vector<T>& host) {
   Buffer buffer = context.allocate(std::max<size_t>(1, host.size()) * sizeof(T));
-  check(cudaMemcpy(buffer.data(), host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice), "copy to the device");
+  // On the stream, behind the zeroing of the buffer.
+  check(cudaMemcpyAsync(buffer.data(), host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice, context.stream()), "copy");
+  context.synchronize();
   return buffer;
 }
 
@@ -53,8 +55,8 @@ class AttentionStep {
   template <typename Launch>
   std::vector<float> run(Launch&& launch) {
     const size_t count = size() + padding();
-    check(cudaMemset(out_f32_.data(), 0xff, count * 4), "poison");
-    check(cudaMemset(out_bf16_.data(), 0xff, count * 2), "poison");
+    check(cudaMemsetAsync(out_f32_.data(), 0xff, count * 4, context_.stream()), "poison");
+    check(cudaMemsetAsync(out_bf16_.data(), 0xff, count * 2, context_.stream()), "poison");
     launch(context_, args);
     context_.synchronize();
     std::vector<float> out(count);

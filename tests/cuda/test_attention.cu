@@ -1,5 +1,6 @@
 // CUDA attention against double arithmetic over odd shapes: contexts around block and tile edges, GQA ratios that do and do
-// not divide a tile, windows, masks, scattered blocks, NaN wherever nothing may be read.
+// not divide a tile, windows, masks, scattered blocks, NaN wherever nothing may be read. The main cases run at the GPU's own
+// feature level and at 80, which has the generic kernels alone.
 #include <algorithm>
 #include <tuple>
 
@@ -59,13 +60,13 @@ void run_attention(Context& context, const AttentionArgs& args) { attention(cont
 }  // namespace
 
 TEST_CASE("cuda attention: decode, verify and prefill for each head dim and GQA ratio", "[cuda][attention]") {
-  Context context(0);
+  Context context(0, GENERATE(0, 80));
   for (const int32_t head_dim : {64, 96, 128, 256})
     for (const int32_t group : {1, 3, 4, 7, 8}) {
       const AttentionShape shape{2 * group, 2, head_dim};
       for (const auto& [decode, prefill] : {std::pair{kDecode, std::vector<SpanSpec>{}}, std::pair{kVerify, kPrefill}}) {
         AttentionStep step(context, shape, decode, prefill);
-        INFO("head_dim " << head_dim << " group " << group << " prefill spans " << prefill.size());
+        INFO("arch " << context.arch() << " head_dim " << head_dim << " group " << group << " prefill spans " << prefill.size());
         REQUIRE(attn::tile_supports(step.args, nullptr));
         require_good(compare(step, head_dim, run_attention), kTileBound);
       }
@@ -73,7 +74,7 @@ TEST_CASE("cuda attention: decode, verify and prefill for each head dim and GQA 
 }
 
 TEST_CASE("cuda attention: window, whole span, ancestor mask, fixed splits, block sizes", "[cuda][attention]") {
-  Context context(0);
+  Context context(0, GENERATE(0, 80));
   for (const int32_t head_dim : {64, 96, 128, 256})
     for (int variant = 0; variant < 9; ++variant) {
       AttentionShape shape{6, 2, head_dim};
@@ -90,7 +91,7 @@ TEST_CASE("cuda attention: window, whole span, ancestor mask, fixed splits, bloc
       for (const int32_t split_tokens : {0, 64}) {
         AttentionStep step(context, shape, kVerify, prefill, 7);
         step.args.split_tokens = split_tokens;
-        INFO("head_dim " << head_dim << " variant " << variant << " split_tokens " << split_tokens);
+        INFO("arch " << context.arch() << " head_dim " << head_dim << " variant " << variant << " split_tokens " << split_tokens);
         require_good(compare(step, head_dim, run_attention), kTileBound);
       }
     }
@@ -138,7 +139,7 @@ TEST_CASE("cuda attention: with fixed splits a row's bits do not depend on its c
 }
 
 TEST_CASE("cuda attention: a NaN row fails alone, and launches leave the counters zero", "[cuda][attention]") {
-  Context context(0);
+  Context context(0, GENERATE(0, 80));
   const AttentionShape shape{8, 2, 128};
   AttentionStep step(context, shape, {{500, 1}, {900, 1}, {40, 1}}, {{100, 70}});
   const std::vector<float> good = step.run(run_attention);
