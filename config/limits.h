@@ -54,6 +54,8 @@ inline constexpr int32_t kLogitBiasEntries = 1024;
 inline constexpr int32_t kMessages = 4096;
 inline constexpr int32_t kPromptsPerRequest = 64;                     // /v1/completions
 inline constexpr int32_t kChoicesPerRequest = 64;                    // prompts times n
+inline constexpr int64_t kOutputTokensPerRequest = 1 << 20;          // choices times max_tokens …
+inline constexpr int64_t kLogprobEntriesPerRequest = 1 << 22;        // … times 1 + top_logprobs: what an answer holds
 inline constexpr int32_t kCacheSaltBytes = 1024;
 inline constexpr int32_t kRequestIdBytes = 128;
 

@@ -8,12 +8,12 @@
 #include <ctime>
 #include <random>
 
-#include "config/limits.h"
 #include "engine/base/log.h"
 #include "server/api/response_writer.h"
 #include "server/build_info.h"
 #include "server/cors.h"
 #include "server/json_text.h"
+#include "server/request_id.h"
 
 namespace slipstream {
 namespace {
@@ -34,11 +34,7 @@ std::string new_request_id() {
 /// The client's X-Request-Id when it is short and plain, otherwise a new one.
 std::string request_id_of(const HttpRequest& request) {
   const std::string_view given = request.header("x-request-id");
-  const bool plain = !given.empty() && given.size() <= static_cast<size_t>(limits::kRequestIdBytes) &&
-                     std::all_of(given.begin(), given.end(), [](unsigned char c) {
-                       return std::isalnum(c) || c == '-' || c == '_' || c == '.' || c == ':';
-                     });
-  return plain ? std::string(given) : new_request_id();
+  return is_request_id(given) ? std::string(given) : new_request_id();
 }
 
 bool is_json_type(std::string_view type) {
@@ -63,7 +59,7 @@ ApiError unavailable(ServerState state) {
 
 struct Edge::Route {
   enum class Kind : uint8_t { kEndpoint, kHealth, kMetrics, kBuild, kNotServed };
-  std::string_view path;         // "/v1/models/" matches by prefix
+  std::string_view path;         // "/v1/models/" and "/v1/responses/" match by prefix
   std::string_view name;         // in metrics
   bool post = false;
   Kind kind = Kind::kEndpoint;
@@ -96,6 +92,8 @@ const Edge::Route* Edge::find_route(std::string_view path) {
       {"/metrics", "metrics", false, K::kMetrics, nullptr, ""},
       {"/version", "version", false, K::kBuild, nullptr, ""},
       {"/v1/responses", "not_served", true, K::kNotServed, nullptr, kChatInstead},
+      {"/v1/responses/input_tokens", "not_served", true, K::kNotServed, nullptr, "use /tokenize with messages"},
+      {"/v1/responses/compact", "not_served", true, K::kNotServed, nullptr, kChatInstead},
       {"/v1/messages", "not_served", true, K::kNotServed, nullptr, kChatInstead},
       {"/v1/messages/count_tokens", "not_served", true, K::kNotServed, nullptr, "use /tokenize with messages"},
       {"/v1/embeddings", "not_served", true, K::kNotServed, nullptr, "run an embedding server beside this one"},
@@ -112,6 +110,11 @@ const Edge::Route* Edge::find_route(std::string_view path) {
       {"/v1/score", "not_served", true, K::kNotServed, nullptr, "run a scoring server beside this one"},
       {"/completion", "not_served", true, K::kNotServed, nullptr, "use /v1/completions"},
       {"/infill", "not_served", true, K::kNotServed, nullptr, "use /v1/completions with both parts in the prompt"},
+      {"/pooling", "not_served", true, K::kNotServed, nullptr, "run an embedding server beside this one"},
+      {"/v1/encode", "not_served", true, K::kNotServed, nullptr, "use /tokenize"},
+      {"/abort_request", "not_served", true, K::kNotServed, nullptr, "close the connection: that cancels"},
+      {"/sleep", "not_served", true, K::kNotServed, nullptr, "stop the process"},
+      {"/v1/models/tune", "not_served", true, K::kNotServed, nullptr, "nothing is tuned at run time"},
       {"/generate", "not_served", true, K::kNotServed, nullptr, "use /v1/completions"},
       {"/v1/load_lora_adapter", "not_served", true, K::kNotServed, nullptr, "merge the adapter into the weights"},
       {"/v1/files", "not_served", true, K::kNotServed, nullptr, "put the text into the prompt"},
@@ -123,6 +126,9 @@ const Edge::Route* Edge::find_route(std::string_view path) {
   static const Route one_model{"/v1/models/", "models", false, K::kEndpoint, api::models, ""};
   if ((path.starts_with("/v1/models/") && path.size() > 11) || (path.starts_with("/models/") && path.size() > 8))
     return &one_model;
+  static const Route one_response{"/v1/responses/", "not_served", false, K::kNotServed, nullptr,
+                                  "nothing is stored; use /v1/chat/completions, and close the connection to cancel"};
+  if (path.starts_with("/v1/responses/")) return &one_response;
   return nullptr;
 }
 
@@ -244,8 +250,9 @@ HttpResponse Edge::route(const HttpRequest& request, PeerWatch& peer, const std:
   return response;
 }
 
-HttpResponse Edge::finish(const HttpRequest& request, HttpResponse response, const std::string& request_id,
+HttpResponse Edge::finish(const HttpRequest& request, HttpResponse response, const std::string& given_id,
                           const std::shared_ptr<api::CallRecord>& record, const char* route_name) {
+  const std::string request_id = record->request_id.empty() ? given_id : record->request_id;
   response.headers.emplace_back("x-request-id", request_id);
   add_cors(request, config_.allowed_origins, &response);
   const auto start = request.arrival != Clock::time_point{} ? request.arrival : Clock::now();

@@ -47,7 +47,7 @@ class Edge {
   static const Route* find_route(std::string_view path);
   HttpResponse route(const HttpRequest& request, PeerWatch& peer, const std::string& request_id,
                      const std::shared_ptr<api::CallRecord>& record, const Route* found);
-  HttpResponse finish(const HttpRequest& request, HttpResponse response, const std::string& request_id,
+  HttpResponse finish(const HttpRequest& request, HttpResponse response, const std::string& given_id,
                       const std::shared_ptr<api::CallRecord>& record, const char* route_name);
   HttpResponse health(std::string_view path) const;
   HttpResponse metrics_page() const;

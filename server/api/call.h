@@ -14,6 +14,7 @@ namespace slipstream::api {
 
 /// Filled along the way; written out as the access line when the response has ended.
 struct CallRecord {
+  std::string request_id;           // the body's own, where it counts; otherwise ""
   std::string error_code;           // of an error inside a stream, too
   bool generation = false, stream = false;
   int64_t prompt_tokens = 0, completion_tokens = 0, cached_tokens = 0;
@@ -30,7 +31,7 @@ struct Call {
   PeerWatch& peer;
   const Services* services;         // null while loading
   Metrics& metrics;
-  std::string request_id;           // what x-request-id says
+  std::string request_id;           // what x-request-id says; see take_request_id
   std::string key_salt;             // of the API key that was used; "" without one
   std::shared_ptr<CallRecord> record;
 };

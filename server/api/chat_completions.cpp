@@ -9,6 +9,7 @@ namespace slipstream::api {
 HttpResponse chat_completions(Call& call) {
   auto body = parse_body(call.http.body);
   if (!body.ok()) return refuse(call, body.error());
+  take_request_id(call, *body);
   auto request = read_generation(*body, kChat, schema_context(call));
   if (!request.ok()) return refuse(call, request.error());
   if (auto status = check_model(*call.services, request->model); !status.ok()) return refuse(call, status.error());

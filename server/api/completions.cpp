@@ -10,6 +10,7 @@ HttpResponse completions(Call& call) {
   const Services& services = *call.services;
   auto body = parse_body(call.http.body);
   if (!body.ok()) return refuse(call, body.error());
+  take_request_id(call, *body);
   auto request = read_generation(*body, kCompletions, schema_context(call));
   if (!request.ok()) return refuse(call, request.error());
   if (auto status = check_model(services, request->model); !status.ok()) return refuse(call, status.error());

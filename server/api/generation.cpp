@@ -81,7 +81,10 @@ std::variant<std::unique_ptr<Generation>, ApiError> Generation::submit(const Ser
     request->id = prompts.size() == 1 ? id : id + "-" + std::to_string(i);
     request->sampling = call.sampling;
     request->sampling.seed = out->seed_;
-    if (request->sampling.max_tokens == 0) request->sampling.max_tokens = static_cast<int32_t>(context - length);
+    const auto choices = static_cast<int64_t>(prompts.size()) * call.n;
+    auto output_tokens = output_tokens_per_choice(call, choices, context - length);
+    if (!output_tokens.ok()) return ApiError(output_tokens.error());
+    request->sampling.max_tokens = *output_tokens;
     if (!call.ignore_eos)
       request->sampling.stop_ids.insert(request->sampling.stop_ids.end(), services.model.eos_ids.begin(),
                                         services.model.eos_ids.end());

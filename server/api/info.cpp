@@ -44,6 +44,9 @@ HttpResponse info(Call& call) {
   out["limits"] = {{"body_bytes", limits::kBodyBytes},   {"json_depth", limits::kJsonDepth},
                    {"n", limits::kN.max},                {"stop_strings", limits::kStopStrings},
                    {"top_logprobs", limits::kTopLogprobs.max}, {"messages", limits::kMessages},
+                   {"choices", limits::kChoicesPerRequest},
+                   {"output_tokens", limits::kOutputTokensPerRequest},
+                   {"logprob_entries", limits::kLogprobEntriesPerRequest},
                    {"streams", s.config.server.max_streams}};
   return json_response(out);
 }

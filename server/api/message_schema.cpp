@@ -37,30 +37,61 @@ Result<Json> read_content(const Json& content, const std::string& param) {
   return Json(text);
 }
 
-/// Earlier tool calls of the assistant: arguments arrive as a string that holds JSON, templates iterate an object. Text
-/// that is no JSON object is passed through as text: an agent's history must never be an error.
+/// A call's arguments as templates want them: an object. They arrive as a string that holds JSON; none, or an empty
+/// string, is an empty object. Text that holds no JSON object stays text, since an agent sends back what a model wrote
+/// and many templates print it as it is; render_chat names this field where a template cannot.
+Result<Json> read_arguments(const Json& function, const std::string& param) {
+  const auto arguments = function.find("arguments");
+  if (arguments == function.end() || arguments->is_null()) return Json::object();
+  if (arguments->is_object()) return *arguments;
+  if (!arguments->is_string())
+    return invalid_argument("arguments must be a string that holds a JSON object, or an object", param);
+  const auto& text = arguments->get_ref<const std::string&>();
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return Json::object();
+  if (!check_json(text).ok()) return *arguments;
+  Json parsed = Json::parse(text, nullptr, false);
+  return parsed.is_object() ? std::move(parsed) : *arguments;
+}
+
+Result<Json> read_called_function(const Json& function, const std::string& at) {
+  if (!function.is_object()) return invalid_argument("a tool call needs function.name", at);
+  const auto name = function.find("name");
+  if (name == function.end() || !name->is_string())
+    return invalid_argument("a tool call needs function.name", at + ".name");
+  Json out = Json::object();
+  out["name"] = *name;
+  SLIP_TRY(out["arguments"], read_arguments(function, at + ".arguments"));
+  return out;
+}
+
+/// Earlier tool calls of the assistant. A member that is null counts as absent.
 Result<Json> read_tool_calls(const Json& calls, const std::string& param) {
   if (!calls.is_array()) return invalid_argument("tool_calls must be a list", param);
   Json out = Json::array();
   for (size_t i = 0; i < calls.size(); ++i) {
-    Json call = calls[i];
     const std::string at = param + "." + std::to_string(i);
-    if (!call.is_object()) return invalid_argument("a tool call must be an object", at);
-    const auto function = call.find("function");
-    if (function == call.end() || !function->is_object() || !function->contains("name") ||
-        !(*function)["name"].is_string())
-      return invalid_argument("a tool call needs function.name", at + ".function");
-    const auto arguments = function->find("arguments");
-    if (arguments != function->end() && arguments->is_string()) {
-      const auto& text = arguments->get_ref<const std::string&>();
-      if (check_json(text).ok()) {
-        Json parsed = Json::parse(text, nullptr, false);
-        if (parsed.is_object()) *arguments = std::move(parsed);
-      }
-    }
+    if (!calls[i].is_object()) return invalid_argument("a tool call must be an object", at);
+    Json call = Json::object();
+    for (const auto& [key, value] : calls[i].items())
+      if (!value.is_null() && key != "function") call[key] = value;
+    const auto function = calls[i].find("function");
+    if (function == calls[i].end()) return invalid_argument("a tool call needs function.name", at + ".function");
+    SLIP_TRY(call["function"], read_called_function(*function, at + ".function"));
     out.push_back(std::move(call));
   }
   return out;
+}
+
+/// Both spellings of a call in history: tool_calls, and the deprecated function_call as a list of one. Null: no call.
+Result<Json> read_calls(const Json& message, const std::string& at) {
+  const auto calls = message.find("tool_calls");
+  if (calls != message.end() && !calls->is_null() && !(calls->is_array() && calls->empty()))
+    return read_tool_calls(*calls, at + ".tool_calls");
+  const auto function = message.find("function_call");
+  if (function == message.end() || function->is_null()) return Json(nullptr);
+  Json call = {{"type", "function"}};
+  SLIP_TRY(call["function"], read_called_function(*function, at + ".function_call"));
+  return Json::array({std::move(call)});
 }
 
 Result<Json> read_message(const Json& message, const std::string& at) {
@@ -72,22 +103,20 @@ Result<Json> read_message(const Json& message, const std::string& at) {
   if (role == "developer") role = "system";
   if (role != "system" && role != "user" && role != "assistant" && role != "tool" && role != "function")
     return invalid_argument("role must be system, developer, user, assistant, tool or function", at + ".role");
+  if (role == "function") role = "tool";  // the deprecated spelling; templates know only the new one
 
   Json out = Json::object();
   out["role"] = role;
   const auto content = message.find("content");
-  const auto calls = message.find("tool_calls");
-  const bool has_calls = calls != message.end() && !calls->is_null() && !(calls->is_array() && calls->empty());
+  SLIP_TRY(Json calls, read_calls(message, at));
   if (content != message.end() && !content->is_null()) {
     SLIP_TRY(out["content"], read_content(*content, at + ".content"));
   } else if (role == "assistant") {
-    out["content"] = has_calls ? Json(nullptr) : Json("");
+    out["content"] = calls.is_null() ? Json("") : Json(nullptr);
   } else {
     return invalid_argument("a message with role " + role + " needs content", at + ".content");
   }
-  if (has_calls) {
-    SLIP_TRY(out["tool_calls"], read_tool_calls(*calls, at + ".tool_calls"));
-  }
+  if (!calls.is_null()) out["tool_calls"] = std::move(calls);
   if (const auto audio = message.find("audio"); audio != message.end() && !audio->is_null())
     return unsupported("audio in a message is not supported: only text is served", at + ".audio");
   for (const char* key : {"name", "tool_call_id", "reasoning_content", "reasoning", "refusal"}) {
@@ -98,6 +127,7 @@ Result<Json> read_message(const Json& message, const std::string& at) {
   }
   // both spellings of the reasoning field exist among clients and templates
   if (out.contains("reasoning") && !out.contains("reasoning_content")) out["reasoning_content"] = out["reasoning"];
+  if (out.contains("reasoning_content") && !out.contains("reasoning")) out["reasoning"] = out["reasoning_content"];
   return out;
 }
 

@@ -35,6 +35,59 @@ Status cut_after(std::vector<PromptSegment>* segments, const std::string& conten
   return Ok{};
 }
 
+/// Null contents become empty texts; false when there was none.
+bool fill_null_contents(Json* messages) {
+  bool found = false;
+  for (Json& message : *messages) {
+    if (!message["content"].is_null()) continue;
+    message["content"] = "";
+    found = true;
+  }
+  return found;
+}
+
+/// Arguments of tool calls that are text, since they hold no JSON object, become empty objects. Returns where the first
+/// stood, or "".
+std::string empty_text_arguments(Json* messages) {
+  std::string first;
+  for (size_t i = 0; i < messages->size(); ++i) {
+    if (!(*messages)[i].contains("tool_calls")) continue;
+    Json& calls = (*messages)[i]["tool_calls"];
+    for (size_t j = 0; j < calls.size(); ++j) {
+      Json& arguments = calls[j]["function"]["arguments"];
+      if (!arguments.is_string()) continue;
+      arguments = Json::object();
+      if (first.empty())
+        first = "messages." + std::to_string(i) + ".tool_calls." + std::to_string(j) + ".function.arguments";
+    }
+  }
+  return first;
+}
+
+size_t count_of(const std::string& text, std::string_view word) {
+  size_t count = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + word.size())) ++count;
+  return count;
+}
+
+/// Renders, and makes up for what templates do with histories of tool calls. A turn with calls has null for content:
+/// most templates test for that, some print the word None and some raise, and those get an empty text. Arguments that
+/// are no JSON object are text: where the template cannot print them, the error names them.
+Result<std::vector<PromptSegment>> render_turns(const ChatTemplate& chat_template, RenderInput input) {
+  auto segments = chat_template.render(input);
+  if (fill_null_contents(&input.messages)) {
+    auto filled = chat_template.render(input);
+    const auto nones = [](const auto& rendered) { return count_of(joined_text(*rendered), "None"); };
+    if (filled.ok() && (!segments.ok() || nones(segments) > nones(filled))) segments = std::move(filled);
+  }
+  if (segments.ok()) return segments;
+  const std::string at = empty_text_arguments(&input.messages);
+  if (at.empty() || !chat_template.render(input).ok()) return segments;
+  return invalid_argument("the arguments of a tool call are not a JSON object, and this model's chat template needs one: " +
+                              segments.error().message,
+                          at);
+}
+
 }  // namespace
 
 Result<std::vector<PromptSegment>> render_chat(const Services& services, const GenerationRequest& request) {
@@ -53,7 +106,7 @@ Result<std::vector<PromptSegment>> render_chat(const Services& services, const G
   for (const auto& [name, value] : request.template_extra.items()) input.extra[name] = value;
   input.add_generation_prompt = request.add_generation_prompt;
   input.now_unix_seconds = static_cast<int64_t>(std::time(nullptr));
-  auto segments = services.chat_template->render(input);
+  auto segments = render_turns(*services.chat_template, std::move(input));
   if (!segments.ok()) {
     Error error = segments.error();
     if (error.param.empty()) error.param = "messages";

@@ -2,11 +2,13 @@
 // follows may rely on that.
 #include "server/api/request_schema.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
 #include "config/limits.h"
 #include "server/json_guard.h"
+#include "server/request_id.h"
 
 namespace slipstream::api {
 namespace {
@@ -299,6 +301,23 @@ Result<std::vector<int32_t>> read_token_ids(const Json& list, const std::string&
   return out;
 }
 
+Result<int32_t> output_tokens_per_choice(const GenerationRequest& request, int64_t choices, int64_t room) {
+  const int64_t entries = 1 + std::max(request.sampling.top_logprobs, 0);
+  const int64_t limit = std::min(limits::kOutputTokensPerRequest, limits::kLogprobEntriesPerRequest / entries);
+  const bool given = request.sampling.max_tokens > 0;
+  const int64_t asked = given ? request.sampling.max_tokens : request.sampling.min_tokens;
+  if (asked * choices > limit) {
+    const std::string name = given ? "max_tokens" : "min_tokens";
+    return invalid_argument(name + " " + std::to_string(asked) + " for each of " + std::to_string(choices) +
+                                " choices makes " + std::to_string(asked * choices) + " output tokens; the limit is " +
+                                std::to_string(limit) + " a request" +
+                                (entries > 1 ? " with " + std::to_string(entries - 1) + " top log-probabilities" : "") +
+                                ": lower " + name + " or the choices, or send several requests",
+                            name);
+  }
+  return static_cast<int32_t>(given ? asked : std::min(room, limit / choices));
+}
+
 Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, const SchemaContext& context) {
   SLIP_RETURN_IF_ERROR(check_members(body, endpoint, context));
   const Fields fields(body, endpoint);
@@ -327,11 +346,11 @@ Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, c
   fields.get("priority", &out.priority);
   fields.get("speculate", &out.speculate);
   fields.get("service_tier", &out.service_tier);
-  fields.get("rid", &out.request_id);
-  fields.get("request_id", &out.request_id);
-  if (out.request_id.size() > static_cast<size_t>(limits::kRequestIdBytes))
-    return invalid_argument("request_id is longer than " + std::to_string(limits::kRequestIdBytes) + " bytes",
-                            "request_id");
+  for (const char* name : {"request_id", "rid"})  // taken by take_request_id
+    if (const Json* id = fields.find(name); id && !is_request_id(id->get_ref<const std::string&>()))
+      return invalid_argument(std::string(name) + " must have 1 to " + std::to_string(limits::kRequestIdBytes) +
+                                  " letters, digits or - _ . :",
+                              name);
   if (const Json* salt = fields.find("cache_salt")) {
     out.cache_salt = salt->get<std::string>();
     if (out.cache_salt.empty() || out.cache_salt.size() > static_cast<size_t>(limits::kCacheSaltBytes))

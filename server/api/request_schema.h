@@ -40,7 +40,6 @@ struct GenerationRequest {
   bool skip_special = true;
   int32_t priority = 0;
   std::string cache_salt;
-  std::string request_id;
   bool speculate = true;
   std::string service_tier;
 
@@ -59,6 +58,10 @@ struct GenerationRequest {
 Result<Json> parse_body(std::string_view body);
 
 Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, const SchemaContext& context);
+
+/// The most tokens that each of `choices` may have: what was asked for, or without that the `room` that the context
+/// leaves; within the bounds of one request's output.
+Result<int32_t> output_tokens_per_choice(const GenerationRequest& request, int64_t choices, int64_t room);
 
 /// messages alone, for /apply-template: roles, contents and parts as the template sees them.
 Result<Json> read_messages(const Json& messages);

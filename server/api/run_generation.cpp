@@ -11,6 +11,7 @@
 #include "server/api/answer_format.h"
 #include "server/api/generation.h"
 #include "server/build_info.h"
+#include "server/request_id.h"
 #include "server/sse_stream.h"
 
 namespace slipstream::api {
@@ -175,6 +176,16 @@ HttpResponse refuse(Call& call, const ApiError& error) {
   }
   call.record->error_code = out.code;
   return error_response(out, call.request_id);
+}
+
+void take_request_id(Call& call, const Json& body) {
+  if (call.http.header("x-request-id") == call.request_id) return;
+  for (const char* name : {"request_id", "rid"}) {
+    const auto it = body.find(name);
+    if (it == body.end() || !it->is_string() || !is_request_id(it->get_ref<const std::string&>())) continue;
+    call.request_id = call.record->request_id = it->get<std::string>();
+    return;
+  }
 }
 
 HttpResponse run_generation(Call& call, GenerationRequest request, Endpoint endpoint,

@@ -19,6 +19,9 @@ Status check_model(const Services& services, const std::string& name);
 /// A refusal when `text_bytes` of prompt cannot fit whatever its tokens are: decided before tokenising.
 Status check_prompt_bytes(const Services& services, int64_t text_bytes);
 
+/// The request_id (or rid) of a body becomes the call's, unless the header brought one.
+void take_request_id(Call& call, const Json& body);
+
 HttpResponse run_generation(Call& call, GenerationRequest request, Endpoint endpoint,
                             std::vector<std::vector<int32_t>> prompts, std::vector<std::string> echo);
 

@@ -193,6 +193,34 @@ def test_request_id(stub):
     assert b.headers["x-request-id"].startswith("req_")
 
 
+@pytest.mark.parametrize("name", ["request_id", "rid"])
+def test_request_id_in_the_body(stub, name):
+    """As vLLM's and SGLang's clients send it; the header wins; errors carry it too, and the log line."""
+    for path, body in (("/v1/chat/completions", chat()), ("/v1/completions", {"prompt": "x"})):
+        a = stub.post(path, {**body, name: f"body-{name}"})
+        assert a.status == 200 and a.headers["x-request-id"] == f"body-{name}"
+        b = stub.post(path, {**body, name: "body"}, {"X-Request-Id": "header"})
+        assert b.headers["x-request-id"] == "header"
+        c = stub.post(path, {**body, name: "wrong", "temperature": 9})
+        assert c.status == 400 and c.headers["x-request-id"] == "wrong"
+        d = stub.post(path, {**body, name: "a\r\nx: y"})
+        assert d.status == 400 and d.error["param"] == name and d.headers["x-request-id"].startswith("req_")
+    streamed = stub.post("/v1/chat/completions", chat(stream=True, **{name: "in-a-stream"}))
+    assert streamed.headers["x-request-id"] == "in-a-stream"
+    assert f"body-{name}" in stub.log() and "in-a-stream" in stub.log()
+
+
+def test_output_of_one_request_is_bounded(start_stub):
+    """Choices times max_tokens; what is not asked for is cut to the bound, not refused."""
+    s = start_stub("--stub-context=100000")
+    a = s.post("/v1/completions", {"prompt": ["a"] * 64, "max_tokens": 16385})
+    assert a.status == 400 and a.error["param"] == "max_tokens"
+    assert "1048640 output tokens; the limit is 1048576 a request" in a.error["message"]
+    b = s.post("/v1/chat/completions", chat("x", n=16, max_tokens=20000, logprobs=True, top_logprobs=20))
+    assert b.status == 400 and "the limit is 199728 a request with 20 top log-probabilities" in b.error["message"]
+    assert s.post("/v1/completions", {"prompt": ["a"] * 8, "n": 8, "max_tokens": 16384, "stop": "a"}).status == 200
+
+
 def test_token_ids(stub):
     body = chat("ab", return_token_ids=True)
     a = stub.post("/v1/chat/completions", body).json

@@ -68,6 +68,40 @@ TEST_CASE("prompts times n is bounded") {
   CHECK(param_of(fan(64, 2)) == "n");
 }
 
+TEST_CASE("output over all choices is bounded") {
+  const auto tokens = [](const std::string& more, int64_t choices, int64_t room) {
+    auto request = read(chat_with(more));
+    REQUIRE(request.ok());
+    return output_tokens_per_choice(*request, choices, room);
+  };
+  CHECK(*tokens(R"("max_tokens":65536)", 16, 100) == 65536);
+  CHECK(*tokens("", 1, 1000) == 1000);
+  CHECK(*tokens("", 64, 1 << 20) == 16384);
+  CHECK(*tokens(R"("logprobs":true,"top_logprobs":3)", 64, 1 << 20) == 16384);
+  CHECK(*tokens(R"("logprobs":true,"top_logprobs":7)", 64, 1 << 20) == 8192);
+  const auto refused = [&](const std::string& more, int64_t choices, const std::string& param, const std::string& limit) {
+    const auto result = tokens(more, choices, 1 << 20);
+    REQUIRE_FALSE(result.ok());
+    CHECK(result.error().code == ErrorCode::kInvalidArgument);
+    CHECK(result.error().param == param);
+    INFO(result.error().message);
+    CHECK(result.error().message.find("the limit is " + limit + " a request") != std::string::npos);
+  };
+  refused(R"("max_tokens":65537)", 16, "max_tokens", "1048576");
+  refused(R"("min_tokens":16385)", 64, "min_tokens", "1048576");
+  refused(R"("max_tokens":8193,"logprobs":true,"top_logprobs":7)", 64, "max_tokens", "524288");
+  refused(R"("max_tokens":16777216)", 64, "max_tokens", "1048576");
+}
+
+TEST_CASE("a request id is short and plain under both names") {
+  for (const std::string name : {"request_id", "rid"}) {
+    CHECK(read(chat_with("\"" + name + "\":\"" + std::string(128, 'a') + "\"")).ok());
+    CHECK(read(chat_with("\"" + name + "\":\"A-b_c.d:9\"")).ok());
+    for (const std::string& bad : {std::string(), std::string(129, 'a'), std::string("a b"), std::string("a\\r\\nb"), std::string("ü")})
+      CHECK(param_of(read(chat_with("\"" + name + "\":\"" + bad + "\""))) == name);
+  }
+}
+
 TEST_CASE("a field of the other endpoint is unknown here, whatever its value") {
   int checked = 0;
   for (const Parameter& p : parameters())
