@@ -93,8 +93,10 @@ Status read_rope(const Checkpoint& checkpoint, const MetaFields& arch, ModelConf
       return corrupt("GGUF: 'rope_freqs.weight' does not have rope.dimension_count / 2 = " + std::to_string(dim / 2) +
                      " elements");
     SLIP_TRY(c.rope_freqs, float_values(*freqs, 0, dim / 2));
+    // Divisors of angles: files have 1 to the scaling factor, and 1 over a value near zero is no angle any more.
     for (float f : c.rope_freqs)
-      if (!std::isfinite(f) || f <= 0) return corrupt("GGUF: 'rope_freqs.weight' holds a value that is not positive");
+      if (!(f >= 1e-3f && f <= 1e6f))
+        return corrupt("GGUF: 'rope_freqs.weight' holds " + std::to_string(f) + ", expected 0.001 to 1000000");
   }
 
   std::string type = "none";

@@ -80,7 +80,11 @@ TEST_CASE("tensors tell what no key does") {
   file.add("rope_freqs.weight", {4}, {1, 1, 1, 1});
   check_refused(file, ErrorCode::kCorrupt, "rope_freqs.weight");
   file.add("rope_freqs.weight", {8}, {1, 1, 1, 0, 4, 8, 8, 8});
-  check_refused(file, ErrorCode::kCorrupt, "not positive");
+  check_refused(file, ErrorCode::kCorrupt, "holds 0.000000, expected 0.001 to 1000000");
+  file.add("rope_freqs.weight", {8}, {1, 1, 1, 1e-40f, 4, 8, 8, 8});  // positive, but its inverse is infinite
+  check_refused(file, ErrorCode::kCorrupt, "expected 0.001 to 1000000");
+  file.add("rope_freqs.weight", {8}, {1, 1, 1, NAN, 4, 8, 8, 8});
+  check_refused(file, ErrorCode::kCorrupt, "holds nan");
   file = llama_gguf();
   file.remove("token_embd.weight");
   check_refused(file, ErrorCode::kCorrupt, "token_embd.weight");
