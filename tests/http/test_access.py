@@ -1,10 +1,11 @@
 """Keys, CORS, the second listener, metrics, the other endpoints, logs."""
 
 import json
+import pathlib
 import re
 
 import pytest
-from server_process import build, chat
+from server_process import Connection, build, chat
 
 CHAT = "/v1/chat/completions"
 KEY = "sk-correct-horse"
@@ -44,6 +45,49 @@ def test_auth_matrix(locked):
     assert locked.get("/v1/models", {"Authorization": "Bearer mk"}).status == 401
     log = locked.log()
     assert KEY not in log and "sk-from-file" not in log
+
+
+def documented_routes():
+    """Every (method, path) of the table in docs/compatibility.md, the other spellings in its notes included."""
+    text = (pathlib.Path(__file__).parents[2] / "docs/compatibility.md").read_text()
+    table = text.split("## Endpoints", 1)[1].split("\n## ", 1)[0]
+    routes = []
+    for method, path, note in re.findall(r"^\| `([A-Z]+) (/[^`]*)` \| \w+ \|(.*)\|$", table, re.M):
+        routes += [(method, p.replace("{id}", "stub")) for p in [path, *re.findall(r"`(/[^`]+)`", note)]]
+    return routes
+
+
+def test_every_route_without_and_with_wrong_keys(locked):
+    """C26 of the reliability goals: only health is open; a near key opens nothing."""
+    routes = documented_routes()
+    assert len(routes) > 45 and ("POST", CHAT) in routes and ("POST", "/v1/tokenize") in routes and ("GET", "/v1/models/stub") in routes
+    near = [KEY[:-1], KEY + "0", KEY[:-1] + "F", "S" + KEY[1:], KEY.upper(), KEY[::-1], "mk-", "sk-from-filE", KEY + "\t" + KEY, "*"]
+    tried = 0
+    for method, path in routes:
+        body = {} if method == "POST" else None
+        wrong = [{}] + [{name: value} for key in near for name, value in (("Authorization", f"Bearer {key}"), ("X-Api-Key", key))]
+        wrong += [{"Authorization": KEY}, {"Authorization": f"Basic {KEY}"}, {"Cookie": f"api_key={KEY}"}, {"Api-Key": KEY}]
+        if path != "/metrics":
+            wrong.append({"X-Api-Key": "mk"})
+        if path == "/health" or path.startswith("/health/"):
+            assert locked.request(method, path).status == 200
+            continue
+        for headers in wrong:
+            a = locked.request(method, path, body, headers)
+            assert a.status == 401 and a.error["code"] == "invalid_api_key", (method, path, headers)
+            tried += 1
+        # a query, another spelling or another method is no way around
+        for other in ((method, path + "?key=" + KEY), (method, path + "/"), (method, "/" + path), ("PUT", path)):
+            assert locked.request(*other).status == 401, other
+        assert head_status(locked, path) == 401
+        assert locked.get("/health/.." + path).status == 404
+    assert tried > 1000
+
+
+def head_status(server, path):
+    with server.connect() as s:
+        s.sendall(build("HEAD", path))
+        return Connection(s).answer(is_head=True).status
 
 
 def test_refusal_before_the_body(locked):

@@ -1,3 +1,8 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <random>
+
 #include "server/auth.h"
 #include "server/cache_size.h"
 #include "server/metrics.h"
@@ -36,6 +41,69 @@ TEST_CASE("only health is open when a key is set") {
   CHECK(open.judge(asking("/metrics", "x-api-key", "m")).allowed);
   CHECK_FALSE(Auth::create({" "}, "", "").ok());
   CHECK_FALSE(Auth::create({}, "/nonexistent", "").ok());
+}
+
+namespace {
+
+/// Welch's t between two classes of timings that were taken in random order, without the slowest tenth of each, which
+/// is what the rest of the machine did (as in dudect; above 4.5 in size two classes are told apart).
+double t_of(std::vector<double> a, std::vector<double> b) {
+  const auto cropped = [](std::vector<double>& all) {
+    std::ranges::sort(all);
+    all.resize(all.size() * 9 / 10);
+    double mean = 0, variance = 0;
+    for (const double x : all) mean += x / static_cast<double>(all.size());
+    for (const double x : all) variance += (x - mean) * (x - mean) / static_cast<double>(all.size() - 1);
+    return std::pair(mean, variance / static_cast<double>(all.size()));
+  };
+  const auto [mean_a, error_a] = cropped(a);
+  const auto [mean_b, error_b] = cropped(b);
+  return (mean_a - mean_b) / std::sqrt(error_a + error_b);
+}
+
+/// t between trying `one` and `other`, `count` tries of each.
+template <typename Try>
+double told_apart(const Try& attempt, const std::string& one, const std::string& other, int count) {
+  std::mt19937 random(26);
+  std::vector<double> times[2];
+  while (std::ssize(times[0]) < count || std::ssize(times[1]) < count) {
+    const size_t which = random() & 1;
+    if (std::ssize(times[which]) == count) continue;
+    const auto start = std::chrono::steady_clock::now();
+    attempt(which == 0 ? one : other);
+    times[which].push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count());
+  }
+  return t_of(times[0], times[1]);
+}
+
+}  // namespace
+
+TEST_CASE("how much of a key is right does not show in the time") {
+  // C26 of the reliability goals: 10^5 tries of each.
+  const std::string key = "sk-" + std::string(125, 'k');
+  std::string near = key, far = key;
+  near.back() = 'x';
+  far.front() = 'x';
+  const Auth auth = Auth::create({key}, "", "").value();
+  const HttpRequest base = asking("/v1/models", "x-api-key", "");
+  bool allowed = false;
+  HttpRequest request = base;
+  const auto judged = [&](const std::string& tried) {
+    request.headers[0].second = tried;
+    allowed = auth.judge(request).allowed || allowed;
+  };
+  double best = 1e9;  // a machine that is busy with something else may disturb one run, not all of them
+  for (int run = 0; run < 3 && best >= 4.5; ++run) best = std::min(best, std::fabs(told_apart(judged, near, far, 100'000)));
+  CHECK(best < 4.5);
+  CHECK_FALSE(allowed);
+  // the measure would have seen a comparison that stops at the first difference
+  volatile bool equal = false;
+  const auto naive = [&](const std::string& tried) {
+    size_t i = 0;
+    while (i < key.size() && static_cast<volatile const char&>(tried[i]) == key[i]) ++i;
+    equal = i == key.size();
+  };
+  CHECK(std::fabs(told_apart(naive, near, far, 20'000)) > 10);
 }
 
 TEST_CASE("the cache follows memory, context and slots") {
