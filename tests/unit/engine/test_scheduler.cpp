@@ -1,4 +1,5 @@
 // Chosen situations; random ones are in tests/sim.
+#include "engine/spec/oracle_drafter.h"
 #include "tests/sim/simulation.h"
 #include "tests/catch.h"
 
@@ -128,6 +129,94 @@ TEST_CASE("the newest is preempted, its text unchanged, the oldest never") {
       if (const auto* open = std::get_if<OpenSlot>(&command)) (open->history[0] == 0 ? opened_old : opened_new) += 1;
   REQUIRE(opened_old == 1);
   REQUIRE(opened_new >= 2);
+}
+
+namespace {
+
+/// Follows the plans: a sequence that is known by the first token of its history may not be opened again while a plan
+/// that names its earlier slot is unread.
+class ResumeWatch {
+ public:
+  void planned(const StepPlan& plan) {
+    for (const SlotCommand& command : plan.commands)
+      if (const auto* open = std::get_if<OpenSlot>(&command)) {
+        const int32_t name = open->history[0];
+        for (const auto& [step, names] : unread_) REQUIRE(std::ranges::count(names, name) == 0);
+        names_[{open->slot, open->generation}] = name;
+        openings += 1;
+      } else if (const auto* release = std::get_if<ReleaseSlot>(&command)) {
+        const int32_t name = names_.at({release->slot, release->generation});
+        for (const auto& [step, names] : unread_) let_go_unread += std::ranges::count(names, name) > 0;
+      }
+    for (const Span& span : plan.spans) unread_[plan.step].push_back(names_.at({span.slot, span.generation}));
+  }
+  void read(uint64_t step) { unread_.erase(step); }
+
+  int32_t openings = 0;
+  int32_t let_go_unread = 0;  // slots released while a plan that names them was unread
+
+ private:
+  std::map<std::pair<int32_t, uint32_t>, int32_t> names_;
+  std::map<uint64_t, std::vector<int32_t>> unread_;
+};
+
+}  // namespace
+
+TEST_CASE("a preempted sequence is resumed only after its last unread plan") {
+  // The older one draws whole spans of drafts and so asks for several blocks at once; the newer one is short and nearly
+  // all of it is in the prefix cache, so that it could start again in the very plan that preempts it.
+  const TokenLaw law = hash_token_law(kVocab);
+  int32_t preempted = 0, resumed = 0, let_go_unread = 0;
+  for (int32_t blocks = 12; blocks <= 40; ++blocks)
+    for (int32_t arrival = 2; arrival <= 9; ++arrival) {
+      INFO(blocks << " blocks, arrival " << arrival);
+      EngineLimits limits = limits_of(3, 64, blocks);
+      limits.max_draft_tokens = 12;
+      SimulatedClock clock;
+      FakeDevice device = Bench::device_of(limits, &clock);
+      device.drafter = std::make_shared<OracleDrafter>([law](std::span<const int32_t> history) { return law(history, 0, 0); },
+                                                       [](int32_t) { return false; }, kVocab);
+      FakeExecutor executor(device);
+      InlineRanks ranks(&executor, &clock);
+      ResumeWatch watch;
+      EngineHooks hooks;
+      hooks.plan_log = [&](const StepPlan& plan) { watch.planned(plan); };
+      hooks.step_done = [&](const StepPlan& plan, const StepResult&, double) { watch.read(plan.step); };
+      Scheduler scheduler(limits, &clock, {});
+      StepLoop loop(&scheduler, &ranks, &hooks, {});
+      const auto request_of = [&](int32_t first, int32_t prompt, int32_t max_tokens, bool speculate) {
+        auto request = std::make_shared<Request>();
+        for (int32_t t = 0; t < prompt; ++t) request->prompt.push_back((first + 3 * t) % kVocab);
+        request->sampling.max_tokens = max_tokens;
+        request->speculate = speculate;
+        request->output = std::make_shared<OutputChannel>(1000);
+        return request;
+      };
+      const auto older = request_of(1, 4, std::min(4 * blocks - 4, 120), true), newer = request_of(2, 8, 4, false);
+      scheduler.add(older);
+      for (int32_t turn = 0; !scheduler.idle() || turn <= arrival; ++turn) {
+        if (turn == arrival) scheduler.add(newer);
+        if (!scheduler.idle()) loop.turn();
+        std::string what;
+        if (!scheduler.check(&what)) FAIL(what);
+      }
+      REQUIRE(executor.foreign_reads() == 0);
+      for (const auto& request : {older, newer}) {
+        std::vector<Received> got(1);
+        receive(*request->output, &got);
+        REQUIRE(got[0].ends == 1);
+        REQUIRE(got[0].tokens == expected_text(law, *request, 0).tokens);
+      }
+      EngineStats stats;
+      scheduler.fill(&stats);
+      preempted += static_cast<int32_t>(stats.preemptions);
+      resumed += watch.openings - 2;  // or finished by the plan in flight
+      let_go_unread += watch.let_go_unread;
+    }
+  REQUIRE(preempted > 10);
+  REQUIRE(resumed > 10);
+  REQUIRE(resumed <= preempted);
+  REQUIRE(let_go_unread > 5);
 }
 
 TEST_CASE("n choices prefill the shared blocks once") {
