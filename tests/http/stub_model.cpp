@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "engine/run/fake_executor.h"
+#include "engine/spec/ngram_drafter.h"
 
 namespace slipstream::stub {
 namespace {
@@ -141,11 +142,14 @@ Loader make_loader(const StubOptions& options) {
     const int32_t per_slot = (options.context + limits.block_tokens - 1) / limits.block_tokens;
     limits.num_blocks = options.blocks > 0 ? options.blocks : per_slot * limits.max_num_seqs + 8;
     limits.watchdog = std::chrono::seconds(config.engine.watchdog_s);
+    limits.max_draft_tokens = options.drafts;
 
     FakeDevice device;
     device.shape.slots = limits.max_num_seqs;
     device.shape.block_tokens = limits.block_tokens;
     device.shape.max_rows = limits.max_batched_tokens;
+    device.shape.max_draft_tokens = limits.max_draft_tokens;
+    if (limits.max_draft_tokens > 0) device.drafter = std::make_shared<NgramDrafter>(1, 3);
     device.blocks = limits.num_blocks;
     device.law = echo_law;
     device.step_delay = options.step_delay;

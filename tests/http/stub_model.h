@@ -12,6 +12,7 @@ struct StubOptions {
   std::chrono::microseconds step_delay{0};
   int32_t context = 2048;
   int32_t blocks = 0;              // 0: enough for every slot
+  int32_t drafts = 0;              // of an n-gram drafter; 0: none
   int32_t nan_row = -1;            // the n-th drawn row is not finite; -1: none
   int32_t device_error = -1;       // the n-th commit fails; -1: none
   std::chrono::milliseconds load_delay{0};

@@ -26,6 +26,8 @@ int main(int argc, char** argv) {
       options.context = value;
     else if (name == "--stub-blocks")
       options.blocks = value;
+    else if (name == "--stub-drafts")
+      options.drafts = value;
     else if (name == "--stub-nan-row")
       options.nan_row = value;
     else if (name == "--stub-device-error")
