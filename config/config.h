@@ -41,7 +41,7 @@ struct SpeculativeConfig {
 
 struct EngineConfig {
   std::string model;                       // path, .gguf or hub id
-  std::string backend = "auto";            // auto, cpu, reference
+  std::string backend = "auto";            // auto, cuda, cpu, reference
   int32_t threads = 0;                     // CPU backend; 0: all available cores
   std::string cpu_isa;                     // "", scalar, avx2, avx512vnni
   std::string load_format = "auto";        // auto, dummy

@@ -88,10 +88,9 @@ std::vector<Flag> engine_flags() {
                   .aliases = {{"page-size"}}});
 
   rows.push_back({.name = "backend", .field = SLIP_FIELD(engine.backend), .group = machine, .metavar = "NAME",
-                  .help = "auto, cpu or reference (slow and plain, to compare with).",
-                  .choices = {"auto", "cpu", "reference"},
-                  .refused_values = {{"cuda", "this build has no CUDA backend; use auto or cpu"},
-                                     {"gpu", "this build has no CUDA backend; use auto or cpu"}},
+                  .help = "auto (the GPU where there is one), cuda, cpu or reference (slow and plain, to compare with).",
+                  .choices = {"auto", "cuda", "cpu", "reference"},
+                  .values = {{"gpu", "cuda"}},
                   .aliases = {{"device"}}});
   rows.push_back({.name = "threads", .field = SLIP_FIELD(engine.threads), .group = machine, .metavar = "N",
                   .help = "Compute threads of the CPU backend; 0: all cores that the process may use.", .min = 0,
@@ -100,7 +99,7 @@ std::vector<Flag> engine_flags() {
                   .help = "Hold the CPU kernels to one instruction set: scalar, avx2 or avx512vnni.",
                   .choices = {"", "scalar", "avx2", "avx512vnni"}, .values = {{"auto", ""}}});
   rows.push_back({.name = "tensor-parallel-size", .field = SLIP_FIELD(engine.tensor_parallel_size), .group = machine,
-                  .metavar = "N", .help = "Ranks that share each layer.", .min = 1, .max = 64,
+                  .metavar = "N", .help = "Ranks that share each layer; so far 1, more is refused at start-up.", .min = 1, .max = 64,
                   .aliases = {{"tp"}, {"tp-size"}}});
   rows.push_back({.name = "watchdog-timeout", .field = SLIP_FIELD(engine.watchdog_s), .group = machine,
                   .metavar = "SECONDS", .help = "A step that takes longer ends the process with exit code 71.",

@@ -9,6 +9,7 @@ namespace slipstream {
 enum ActivationForm : uint8_t {
   kActF32 = 1,         // [rows, cols] float
   kActInt8Block32 = 2, // per 32 elements: 32 int8, one float scale = amax/127, one int32 sum of the int8 values
+  kActBF16 = 4,        // [rows, cols] bfloat16, rounded to nearest even (cuda)
 };
 
 /// Borrowed storage, allocated once by Ops::make_activation for max_rows. Row r of each array is contiguous.
@@ -21,6 +22,7 @@ struct Activation {
   int8_t* q = nullptr;     // [max_rows, cols] or null
   float* scale = nullptr;  // [max_rows, cols / 32] or null
   int32_t* sum = nullptr;  // [max_rows, cols / 32] or null
+  uint16_t* bf16 = nullptr;  // [max_rows, cols] or null
 };
 
 }  // namespace slipstream

@@ -127,11 +127,11 @@ Activation CheckedOps::make_activation(int32_t max_rows, int64_t cols, uint8_t f
   return inner().make_activation(max_rows, cols, forms | kActF32);
 }
 
-void CheckedOps::embed(const Weight& table, const int32_t* token_ids, int32_t rows, float scale, float* out) {
-  inner().embed(checked(table).inner(), token_ids, rows, scale, out);
-  std::vector<float> want(static_cast<size_t>(rows * table.cols()));
-  reference_->embed(checked(table).oracle(), token_ids, rows, scale, want.data());
-  compare(named("embed", table), out, want.data(), rows, table.cols(), 1e-6);
+void CheckedOps::embed(const Weight& table, const StepInputs& step, float scale, float* out) {
+  inner().embed(checked(table).inner(), step, scale, out);
+  std::vector<float> want(static_cast<size_t>(step.rows * table.cols()));
+  reference_->embed(checked(table).oracle(), step, scale, want.data());
+  compare(named("embed", table), out, want.data(), step.rows, table.cols(), 1e-6);
 }
 
 void CheckedOps::rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) {

@@ -71,6 +71,7 @@ struct SpanRows {
   int32_t rows = 0;
   int32_t context = 0;                       // tokens before the first row; row i has position context + i
   const int32_t* const* block_tables = nullptr;  // [cache groups] -> block ids of this sequence
+  int32_t blocks = 0;                        // ids in each of them; read by backends that copy them to a device
 };
 
 /// What a forward runs on. Borrowed for the duration of one step.
@@ -80,6 +81,10 @@ struct StepInputs {
   const int32_t* positions = nullptr;  // [rows]
   std::span<const SpanRows> spans;     // cover [0, rows) in order
   std::span<const int32_t> logit_rows; // ascending rows whose logits are wanted
+  int32_t groups = 1;                  // cache groups of the block tables
+  const void* device = nullptr;        // the backend's own copy of the above, set by Ops::begin_step
+  bool device_owned = false;           // lengths and tokens live on the device alone: of the above only counts and
+                                       // logit_rows are read on the host
 };
 
 struct QkvParams {
@@ -170,9 +175,24 @@ class Ops {
   /// Storage comes from `allocate` and lives as long as the Ops.
   virtual Activation make_activation(int32_t max_rows, int64_t cols, uint8_t forms) = 0;
 
+  /// What steps will ask for; called by models and loaders before warm_up, so that scratch is there afterwards.
+  virtual void plan_attention(int32_t max_rows, int32_t heads, int32_t kv_heads, int32_t head_dim) {
+    (void)max_rows, (void)heads, (void)kv_heads, (void)head_dim;
+  }
+  virtual void plan_sampling(int32_t max_rows, int32_t vocab, int64_t max_history) {
+    (void)max_rows, (void)vocab, (void)max_history;
+  }
+  struct MemoryFacts {
+    int64_t total = 0, free = 0;  // bytes; total 0: host memory, ask the system
+  };
+  virtual MemoryFacts memory() const { return {}; }
+
   // ---- primitives ----
-  /// out[r, :] = scale * table[token_ids[r], :].  out [rows, cols]
-  virtual void embed(const Weight& table, const int32_t* token_ids, int32_t rows, float scale, float* out) = 0;
+  /// Called by models before the first op that reads `step`. A backend with its own memory copies the arrays there and
+  /// sets step->device, unless it is set; valid until the second begin_step after it.
+  virtual void begin_step(StepInputs* step) { (void)step; }
+  /// out[r, :] = scale * table[step.token_ids[r], :].  out [step.rows, cols]
+  virtual void embed(const Weight& table, const StepInputs& step, float scale, float* out) = 0;
   /// out = x / sqrt(mean(x^2) + eps) * weight, in every form of out.  x [rows, out->cols]
   virtual void rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) = 0;
   /// out = x W^T + bias.  out [x.rows, w.rows()], bias [w.rows()] or null
@@ -220,5 +240,14 @@ struct CpuOptions {
 };
 std::unique_ptr<Ops> make_reference_ops();
 std::unique_ptr<Ops> make_cpu_ops(const CpuOptions& options);
+
+struct CudaOptions {
+  int32_t device = 0;
+  int32_t feature_arch = 0;  // 0: the GPU's own; 80, 86, 89 or 120 hide what that architecture lacks (tests)
+};
+/// Null in a build without CUDA. Throws DeviceError where there is no usable GPU or no kernel for it.
+std::unique_ptr<Ops> make_cuda_ops(const CudaOptions& options);
+/// Whether `make_cuda_ops` would find a GPU; `why` then says why not in one line ("this build has no CUDA kernels").
+bool cuda_available(std::string* why);
 
 }  // namespace slipstream

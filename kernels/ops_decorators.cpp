@@ -20,9 +20,9 @@ void ForwardingOps::set_comm(Communicator* comm) {
   inner_.set_comm(comm);
 }
 
-void ForwardingOps::embed(const Weight& table, const int32_t* token_ids, int32_t rows, float scale, float* out) {
+void ForwardingOps::embed(const Weight& table, const StepInputs& step, float scale, float* out) {
   before("embed");
-  inner_.embed(table, token_ids, rows, scale, out);
+  inner_.embed(table, step, scale, out);
   after("embed", out);
 }
 

@@ -30,7 +30,15 @@ class ForwardingOps : public Ops {
     return inner_.make_activation(max_rows, cols, forms);
   }
 
-  void embed(const Weight& table, const int32_t* token_ids, int32_t rows, float scale, float* out) override;
+  void plan_attention(int32_t max_rows, int32_t heads, int32_t kv_heads, int32_t head_dim) override {
+    inner_.plan_attention(max_rows, heads, kv_heads, head_dim);
+  }
+  void plan_sampling(int32_t max_rows, int32_t vocab, int64_t max_history) override {
+    inner_.plan_sampling(max_rows, vocab, max_history);
+  }
+  MemoryFacts memory() const override { return inner_.memory(); }
+  void begin_step(StepInputs* step) override { inner_.begin_step(step); }
+  void embed(const Weight& table, const StepInputs& step, float scale, float* out) override;
   void rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) override;
   void linear(const Weight& w, const Activation& x, const float* bias, float* out) override;
   void row_linear_partials(const Weight& w, const Activation& x, float* partials) override;
@@ -112,7 +120,7 @@ class CheckedOps final : public ForwardingOps {
   std::unique_ptr<Weight> prepare_weight(WeightSpec spec) override;
   uint8_t activation_forms(const Weight& weight) const override;
   Activation make_activation(int32_t max_rows, int64_t cols, uint8_t forms) override;
-  void embed(const Weight& table, const int32_t* token_ids, int32_t rows, float scale, float* out) override;
+  void embed(const Weight& table, const StepInputs& step, float scale, float* out) override;
   void rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) override;
   void linear(const Weight& w, const Activation& x, const float* bias, float* out) override;
   void row_linear_partials(const Weight& w, const Activation& x, float* partials) override;

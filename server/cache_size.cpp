@@ -36,20 +36,24 @@ int64_t available_memory_bytes() {
 }
 
 Result<CachePlan> plan_cache(const EngineConfig& config, int32_t model_context, int64_t block_bytes,
-                             int64_t memory_bytes) {
+                             int64_t memory_bytes, int64_t used_bytes) {
   CHECK(block_bytes > 0 && config.block_size > 0, "a cache block has a size");
   if (config.max_model_len > model_context)
     return invalid_argument("max-model-len " + std::to_string(config.max_model_len) + " is above the model's context of " +
                                 std::to_string(model_context) + " tokens; lower it or leave it out",
                             "max-model-len");
   // Pages are touched lazily, so the system would grant it now and end the process later.
-  if (config.kv_cache_memory_bytes > memory_bytes)
-    return invalid_argument("kv-cache-memory-bytes asks for " + mib(config.kv_cache_memory_bytes) + "; " + mib(memory_bytes) +
+  const int64_t available = memory_bytes - used_bytes;
+  if (config.kv_cache_memory_bytes > available)
+    return invalid_argument("kv-cache-memory-bytes asks for " + mib(config.kv_cache_memory_bytes) + "; " + mib(available) +
                                 " are available; lower it, or leave it out to take what fits",
                             "kv-cache-memory-bytes");
   const int64_t budget = config.kv_cache_memory_bytes > 0
                              ? config.kv_cache_memory_bytes
-                             : static_cast<int64_t>(static_cast<double>(memory_bytes) * config.gpu_memory_utilization);
+                             : std::max<int64_t>(
+                                   static_cast<int64_t>(static_cast<double>(memory_bytes) * config.gpu_memory_utilization) -
+                                       used_bytes,
+                                   0);
   const int64_t block = config.block_size;
   const int64_t fitting_blocks = std::min<int64_t>(budget / block_bytes, std::numeric_limits<int32_t>::max() / block);
   const int64_t wanted_context = config.max_model_len > 0 ? config.max_model_len : model_context;

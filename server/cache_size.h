@@ -16,10 +16,11 @@ struct CachePlan {
   std::string reason;        // why these numbers, for the log
 };
 
-/// `block_bytes`: K and V of one block over all layers. `memory_bytes`: what the cache may take. Refuses a context
-/// above the model's, and memory that does not hold one sequence, with the numbers.
+/// `block_bytes`: K and V of one block over all layers. The cache may take gpu-memory-utilization of `memory_bytes`, less
+/// `used_bytes` of it that are taken already. Refuses a context above the model's, and memory that does not hold one
+/// sequence, with the numbers.
 Result<CachePlan> plan_cache(const EngineConfig& config, int32_t model_context, int64_t block_bytes,
-                             int64_t memory_bytes);
+                             int64_t memory_bytes, int64_t used_bytes = 0);
 
 /// Bytes that this process may still take: the smaller of free memory and the control group's headroom.
 int64_t available_memory_bytes();

@@ -11,6 +11,7 @@
 #include "engine/cache/kv_cache.h"
 #include "engine/model/dummy_model.h"
 #include "engine/model/model.h"
+#include "engine/run/cuda_executor.h"
 #include "engine/run/model_executor.h"
 #include "engine/spec/ngram_drafter.h"
 #include "engine/weights/checkpoint.h"
@@ -26,8 +27,19 @@ double since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-std::unique_ptr<Ops> make_ops(const EngineConfig& config) {
+/// auto is the GPU where there is one that this build has kernels for, otherwise the CPU; the log says why.
+Result<std::unique_ptr<Ops>> make_ops(const EngineConfig& config) {
   if (config.backend == "reference") return make_reference_ops();
+  if (config.backend == "cuda" || config.backend == "auto") {
+    std::string why;
+    if (cuda_available(&why)) try {
+        return make_cuda_ops({});
+      } catch (const DeviceError& error) {
+        why = error.what();
+      }
+    if (config.backend == "cuda") return unsupported("backend cuda: " + why, "backend");
+    log::info("backend", {{"backend", "cpu"}, {"why_not_cuda", why}});
+  }
   CpuOptions options;
   options.threads = config.threads;
   options.isa = config.cpu_isa;
@@ -125,7 +137,8 @@ Result<std::unique_ptr<Loaded>> load_served_model(const Config& config, EngineHo
                            {"bytes", static_cast<int64_t>(checkpoint->total_bytes())},
                            {"tokenizer", services.tokenizer->description()}});
 
-  RankParts parts{make_ops(wanted), nullptr, {}, nullptr};
+  SLIP_TRY(auto ops, make_ops(wanted));
+  RankParts parts{std::move(ops), nullptr, {}, nullptr};
   const bool speculates = wanted.speculative.method == "ngram" && wanted.speculative.policy != "off";
   DeviceShape shape;
   shape.slots = wanted.max_num_seqs;
@@ -136,8 +149,9 @@ Result<std::unique_ptr<Loaded>> load_served_model(const Config& config, EngineHo
   shape.max_draft_tokens = !speculates ? 0 : drafts > 0 ? drafts : kNgramDrafts;
 
   LoadOptions options;
-  options.max_rows = shape.max_rows;
-  options.max_logit_rows = shape.max_logit_rows();
+  // a GPU's captured steps are padded to whole groups of 8 rows
+  options.max_logit_rows = parts.ops->name() == "cuda" ? (shape.max_logit_rows() + 7) / 8 * 8 : shape.max_logit_rows();
+  options.max_rows = std::max(shape.max_rows, options.max_logit_rows);
   options.dummy = wanted.load_format == "dummy" && !without_weights;  // a bare config already opened as dummy weights
   options.dummy_seed = wanted.seed;
   options.progress = [&progress](uint64_t done, uint64_t all) {
@@ -152,9 +166,11 @@ Result<std::unique_ptr<Loaded>> load_served_model(const Config& config, EngineHo
   if (groups.size() != 1)
     return unsupported("the model needs " + std::to_string(groups.size()) + " cache groups; one is served yet");
   const DType dtype = cache_dtype(wanted.kv_cache_dtype);
-  SLIP_TRY(const CachePlan cache, plan_cache(wanted, model_config.context_length,
-                                             KvCache::block_bytes(groups[0], wanted.block_size, dtype),
-                                             available_memory_bytes()));
+  const Ops::MemoryFacts memory = parts.ops->memory();
+  const bool on_host = memory.total == 0;
+  SLIP_TRY(const CachePlan cache,
+           plan_cache(wanted, model_config.context_length, KvCache::block_bytes(groups[0], wanted.block_size, dtype),
+                      on_host ? available_memory_bytes() : memory.total, on_host ? 0 : memory.total - memory.free));
   KvCacheShape kv_shape;
   kv_shape.groups = groups;
   kv_shape.blocks = {cache.blocks};
@@ -165,7 +181,8 @@ Result<std::unique_ptr<Loaded>> load_served_model(const Config& config, EngineHo
   if (speculates)
     parts.drafter = std::make_unique<NgramDrafter>(wanted.speculative.prompt_lookup_min,
                                                    wanted.speculative.prompt_lookup_max);
-  parts.ops->warm_up(shape.max_rows);
+  parts.ops->plan_sampling(shape.max_logit_rows(), model_config.vocab, cache.context);
+  parts.ops->warm_up(options.max_rows);
 
   ModelInfo& info = services.model;
   info.names = model_names(config, path, model_config);
@@ -200,7 +217,15 @@ Result<std::unique_ptr<Loaded>> load_served_model(const Config& config, EngineHo
   limits.watchdog = std::chrono::seconds(wanted.watchdog_s);
   limits.max_draft_tokens = shape.max_draft_tokens;
   std::vector<std::unique_ptr<StepExecutor>> ranks;
-  ranks.push_back(std::make_unique<ModelExecutor>(std::move(parts), shape));
+  if (parts.ops->name() == "cuda")
+    ranks.push_back(make_cuda_executor(std::move(parts), shape,
+                                       {.context_tokens = cache.context,
+                                        .eager = wanted.enforce_eager,
+                                        .ngram = speculates,
+                                        .ngram_min = wanted.speculative.prompt_lookup_min,
+                                        .ngram_max = wanted.speculative.prompt_lookup_max}));
+  else
+    ranks.push_back(std::make_unique<ModelExecutor>(std::move(parts), shape));
   out->engine = std::make_unique<Engine>(limits, std::move(ranks), std::move(hooks));
   return out;
 }

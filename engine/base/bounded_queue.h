@@ -44,6 +44,16 @@ class BoundedQueue {
     return take();
   }
 
+  /// Never waits.
+  std::optional<T> try_pop() {
+    std::lock_guard lock(mutex_);
+    return take();
+  }
+  bool closed() const {
+    std::lock_guard lock(mutex_);
+    return closed_;
+  }
+
   /// As pop, but also empty after `timeout`.
   std::optional<T> pop_for(std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);

@@ -89,6 +89,7 @@ DenseDecoder::DenseDecoder(WeightLoader& loader, DecoderWeights weights)
   attention_ = ops_.make_activation(max_rows_, int64_t{heads_} * config_.head_dim, attention_forms);
   ffn_ = ops_.make_activation(max_rows_, ffn, ffn_forms);
   head_in_ = ops_.make_activation(max_logit_rows_, config_.hidden, ops_.activation_forms(head));
+  ops_.plan_attention(max_rows_, heads_, kv_heads_, config_.head_dim);
   narrow_spans_.reserve(static_cast<size_t>(max_logit_rows_));
   narrow_positions_.reserve(static_cast<size_t>(max_logit_rows_));
 }
@@ -102,12 +103,14 @@ std::vector<CacheGroupSpec> DenseDecoder::cache_groups() const {
   return groups;
 }
 
-void DenseDecoder::forward(const StepInputs& step, const KvViews& kv, Taps* taps) {
+void DenseDecoder::forward(const StepInputs& inputs, const KvViews& kv, Taps* taps) {
+  StepInputs step = inputs;
+  ops_.begin_step(&step);
   CHECK(step.rows >= 1 && step.rows <= max_rows_, "a step over LoadOptions::max_rows");
   CHECK(static_cast<int64_t>(step.logit_rows.size()) <= max_logit_rows_, "a step over LoadOptions::max_logit_rows");
   residual_ = residual_full_.as<float>();
   qkv_ = qkv_full_.as<float>();
-  ops_.embed(*weights_.embedding, step.token_ids, step.rows, 1.0f, residual_);
+  ops_.embed(*weights_.embedding, step, 1.0f, residual_);
   ops_.rms_norm(residual_, step.rows, weights_.layers[0].attn_norm.as<float>(), config_.norm_eps, &hidden_);
 
   const StepInputs* active = &step;
@@ -118,7 +121,7 @@ void DenseDecoder::forward(const StepInputs& step, const KvViews& kv, Taps* taps
     qkv_to_cache(layer, step, cache);
     // Once the last layer's K and V are written, only the rows with logits matter, unless a tap listens to all.
     const bool tapped = taps != nullptr && std::find(taps->layers.begin(), taps->layers.end(), l) != taps->layers.end();
-    if (last && !tapped) active = &narrow_to_logit_rows(step);
+    if (last && !tapped && !step.device_owned) active = &narrow_to_logit_rows(step);
     if (active->rows > 0) {
       attend(layer, l, *active, cache);
       mlp(layer, active->rows, last ? nullptr : weights_.layers[static_cast<size_t>(l + 1)].attn_norm.as<float>());
@@ -192,7 +195,7 @@ const StepInputs& DenseDecoder::narrow_to_logit_rows(const StepInputs& step) {
       if (row == previous + 1) {
         ++narrow_spans_.back().rows;
       } else {
-        narrow_spans_.push_back({static_cast<int32_t>(next), 1, position, span.block_tables});
+        narrow_spans_.push_back({static_cast<int32_t>(next), 1, position, span.block_tables, span.blocks});
       }
       narrow_positions_.push_back(position);
       previous = row;
@@ -203,8 +206,11 @@ const StepInputs& DenseDecoder::narrow_to_logit_rows(const StepInputs& step) {
                   .token_ids = nullptr,
                   .positions = narrow_positions_.data(),
                   .spans = narrow_spans_,
-                  .logit_rows = {}};
+                  .logit_rows = {},
+                  .groups = step.groups,
+                  .device = nullptr};
   if (rows > 0) {
+    ops_.begin_step(&narrow_step_);
     ops_.gather_rows(qkv_, step.logit_rows, qkv_cols_, qkv_narrow_.as<float>());
     ops_.gather_rows(residual_, step.logit_rows, config_.hidden, residual_narrow_.as<float>());
   }

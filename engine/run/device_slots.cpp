@@ -13,14 +13,19 @@ void require(bool condition, const char* text, const Span& span) {
                       std::to_string(span.start) + ", rows " + std::to_string(span.rows) + ")");
 }
 
-class Digest {
- public:
-  void add(uint64_t word) { state_ = (state_ ^ word) * 0x100000001b3ull; }  // FNV-1a over words
-  uint64_t value() const { return state_; }
+}  // namespace
 
- private:
-  uint64_t state_ = 0xcbf29ce484222325ull;
-};
+uint64_t digest_of(const StepResult& result) {
+  uint64_t state = 0xcbf29ce484222325ull;  // FNV-1a over words
+  const auto add = [&](int64_t word) { state = (state ^ static_cast<uint64_t>(word)) * 0x100000001b3ull; };
+  for (const SpanResult& span : result.spans) {
+    add(span.slot);
+    add(span.accepted);
+    for (int32_t token : span.emitted) add(token);
+    add(static_cast<int64_t>(span.done));
+  }
+  return state;
+}
 
 std::vector<TokenLogprob> logprobs_of(std::span<const SampledToken> drawn) {
   std::vector<TokenLogprob> all;
@@ -33,8 +38,6 @@ std::vector<TokenLogprob> logprobs_of(std::span<const SampledToken> drawn) {
   }
   return all;
 }
-
-}  // namespace
 
 DeviceSlots::DeviceSlots(const DeviceShape& shape) : shape_(shape), slots_(static_cast<size_t>(shape.slots)) {
   for (Slot& slot : slots_) {
@@ -128,6 +131,7 @@ const StepInputs& DeviceSlots::place(const StepPlan& plan, const std::function<b
   inputs_.positions = positions_.data();
   inputs_.spans = spans_;
   inputs_.logit_rows = logit_rows_;
+  inputs_.groups = shape_.groups;
   return inputs_;
 }
 
@@ -169,7 +173,7 @@ void DeviceSlots::add_rows(Slot& slot, int32_t start, Placed* placed) {
     if (i >= placed->rows - placed->logits) logit_rows_.push_back(placed->first_row + i);
   }
   for (size_t g = 0; g < slot.tables.size(); ++g) slot.table_addresses[g] = slot.tables[g].data();
-  spans_.push_back({placed->first_row, placed->rows, start, slot.table_addresses.data()});
+  spans_.push_back({placed->first_row, placed->rows, start, slot.table_addresses.data(), capacity(slot) / shape_.block_tokens});
 }
 
 std::span<const SampleRow> DeviceSlots::sample_rows(const StepPlan& plan, const StepMasks& masks) {
@@ -211,19 +215,13 @@ StepResult DeviceSlots::settle(const StepPlan& plan, std::span<const SampledToke
   result.step = plan.step;
   result.spans.reserve(plan.spans.size());
   draft_requests_.clear();
-  Digest digest;
   for (size_t s = 0; s < plan.spans.size(); ++s) {
     const Placed& placed = placed_[s];
     result.spans.push_back(settle_span(
         plan.spans[s], placed,
         drawn.subspan(static_cast<size_t>(placed.first_logit), static_cast<size_t>(placed.logits))));
-    const SpanResult& settled = result.spans.back();
-    digest.add(static_cast<uint64_t>(settled.slot));
-    digest.add(static_cast<uint64_t>(settled.accepted));
-    for (int32_t token : settled.emitted) digest.add(static_cast<uint64_t>(token));
-    digest.add(static_cast<uint64_t>(settled.done));
   }
-  result.digest = digest.value();
+  result.digest = digest_of(result);
   return result;
 }
 

@@ -25,6 +25,11 @@ struct DeviceShape {
   int32_t max_logit_rows() const { return slots * (1 + max_draft_tokens); }
 };
 
+/// What ranks compare: tokens, accepted counts and ends of every span.
+uint64_t digest_of(const StepResult& result);
+/// As a StepResult carries them.
+std::vector<TokenLogprob> logprobs_of(std::span<const SampledToken> drawn);
+
 class DeviceSlots {
  public:
   explicit DeviceSlots(const DeviceShape& shape);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <new>
+#include <thread>
 
 #include "kernels/ops.h"
 
@@ -25,22 +27,37 @@ WorkerGroup::~WorkerGroup() {
 }
 
 void WorkerGroup::rank_loop(Rank* rank) {
-  using Milliseconds = std::chrono::duration<double, std::milli>;
-  double forward_ms = 0;
+  std::deque<std::chrono::steady_clock::time_point> running;  // launched commits: when their forward was launched
+  std::chrono::steady_clock::time_point forward_start, taken;
   try {
-    while (auto command = rank->commands.pop()) {
-      const auto start = std::chrono::steady_clock::now();
-      if (!command->commit) {
-        rank->executor->forward(*command->plan);
-        forward_ms = Milliseconds(std::chrono::steady_clock::now() - start).count();
+    while (true) {
+      if (!running.empty() && rank->executor->result_ready()) {
+        Outcome outcome;
+        outcome.result = rank->executor->take_result();
+        const auto now = std::chrono::steady_clock::now();
+        // a device that runs on began this step when it had ended the one before
+        outcome.busy_ms = std::chrono::duration<double, std::milli>(now - std::max(running.front(), taken)).count();
+        taken = now;
+        running.pop_front();
+        std::lock_guard lock(mutex_);
+        rank->results.push_back(std::move(outcome));
+        arrived_.notify_all();
         continue;
       }
-      Outcome outcome;
-      outcome.result = rank->executor->commit(*command->plan, *command->masks);
-      outcome.busy_ms = forward_ms + Milliseconds(std::chrono::steady_clock::now() - start).count();
-      std::lock_guard lock(mutex_);
-      rank->results.push_back(std::move(outcome));
-      arrived_.notify_all();
+      // While a device runs, the next launch or its result: whichever comes first.
+      auto command = running.empty() ? rank->commands.pop() : rank->commands.try_pop();
+      if (!command) {
+        if (running.empty() || rank->commands.closed()) return;
+        std::this_thread::yield();
+        continue;
+      }
+      if (command->commit) {
+        rank->executor->launch_commit(*command->plan, *command->masks);
+        running.push_back(forward_start);
+      } else {
+        forward_start = std::chrono::steady_clock::now();
+        rank->executor->forward(*command->plan);
+      }
     }
   } catch (const DeviceError& error) {
     abort(FaultCode::kDevice, error.what());

@@ -118,10 +118,10 @@ Activation CpuOps::make_activation(int32_t max_rows, int64_t cols, uint8_t forms
   return x;
 }
 
-void CpuOps::embed(const Weight& table, const int32_t* token_ids, int32_t rows, float scale, float* out) {
+void CpuOps::embed(const Weight& table, const StepInputs& step, float scale, float* out) {
   const auto& w = static_cast<const PackedWeight&>(table);
-  for_rows(rows, w.cols() * 4, [&](int64_t r, int32_t) {
-    const int64_t id = token_ids[r];
+  for_rows(step.rows, w.cols() * 4, [&](int64_t r, int32_t) {
+    const int64_t id = step.token_ids[r];
     CHECK(id >= 0 && id < w.rows(), "token id outside of the vocabulary");
     const PackedPart& part = w.part_of_row(id);
     const int64_t row = id - part.first_row;

@@ -28,7 +28,7 @@ class CpuOps final : public Ops {
   uint8_t activation_forms(const Weight& weight) const override;
   Activation make_activation(int32_t max_rows, int64_t cols, uint8_t forms) override;
 
-  void embed(const Weight& table, const int32_t* token_ids, int32_t rows, float scale, float* out) override;
+  void embed(const Weight& table, const StepInputs& step, float scale, float* out) override;
   void rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) override;
   void linear(const Weight& w, const Activation& x, const float* bias, float* out) override;
   void row_linear_partials(const Weight& w, const Activation& x, float* partials) override;

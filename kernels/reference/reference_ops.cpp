@@ -93,9 +93,9 @@ Activation ReferenceOps::make_activation(int32_t max_rows, int64_t cols, uint8_t
   return x;
 }
 
-void ReferenceOps::embed(const Weight& table, const int32_t* token_ids, int32_t rows, float scale, float* out) {
-  for (int32_t r = 0; r < rows; ++r) {
-    int64_t row = token_ids[r];
+void ReferenceOps::embed(const Weight& table, const StepInputs& step, float scale, float* out) {
+  for (int32_t r = 0; r < step.rows; ++r) {
+    int64_t row = step.token_ids[r];
     CHECK(row >= 0 && row < table.rows(), "token id outside of the vocabulary");
     size_t p = 0;
     for (; row >= table.spec().parts[p].rows; ++p) row -= table.spec().parts[p].rows;

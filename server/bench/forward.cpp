@@ -34,7 +34,13 @@ Result<std::unique_ptr<Loaded>> load(const ForwardOptions& options) {
   SLIP_TRY(const std::string path, resolve_model_path(options.model));
   SLIP_TRY(out->checkpoint, Checkpoint::open(path));
   SLIP_TRY(const ModelConfig config, read_model_config(*out->checkpoint));
-  out->ops = options.backend == "reference" ? make_reference_ops() : make_cpu_ops({.threads = options.threads, .isa = {}});
+  if (options.backend == "cuda") {
+    std::string why;
+    if (!cuda_available(&why)) return unsupported("backend cuda: " + why, "backend");
+    out->ops = make_cuda_ops({});
+  } else {
+    out->ops = options.backend == "reference" ? make_reference_ops() : make_cpu_ops({.threads = options.threads, .isa = {}});
+  }
   const int32_t widest = std::max(options.context, *std::max_element(options.rows.begin(), options.rows.end()));
   LoadOptions wanted;
   wanted.max_rows = wanted.max_logit_rows = widest;
@@ -59,11 +65,12 @@ double forward_ms(Loaded& loaded, int32_t context, int32_t rows) {
     positions.push_back(context + i);
     logit_rows.push_back(i);
   }
-  const SpanRows span{0, rows, context, loaded.block_tables.data()};
+  const SpanRows span{0, rows, context, loaded.block_tables.data(), static_cast<int32_t>(loaded.blocks.size())};
   const StepInputs step{rows, tokens.data(), positions.data(), {&span, 1}, logit_rows};
   const auto start = std::chrono::steady_clock::now();
   loaded.model->forward(step, loaded.kv, nullptr);
-  loaded.model->head();
+  float last = 0;
+  loaded.ops->download(&last, loaded.model->head(), sizeof last);  // waits for a device
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 

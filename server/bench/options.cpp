@@ -28,6 +28,10 @@ Parsed parse_options(const std::vector<std::string>& args) {
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   app.add_option("--prompt", o.prompt, "One prompt for all requests (a prefix cache will know it)");
+  app.add_option("--long-prompt-tokens", o.long_prompt_tokens,
+                 "Beside the streams, send random prompts of this many words one after another (one token out) and show "
+                 "the streams' gaps meanwhile; 0: none")
+      ->check(CLI::Range(0, 1'000'000));
   app.add_option("--max-tokens", o.max_tokens, "Tokens of each answer")->check(CLI::Range(1, 1 << 24))->capture_default_str();
   app.add_flag("--ignore-eos", o.ignore_eos, "Ask the server to go on to --max-tokens");
   app.add_option("--temperature", o.temperature, "Sampling temperature")->check(CLI::Range(0.0, 2.0))->capture_default_str();
@@ -35,8 +39,8 @@ Parsed parse_options(const std::vector<std::string>& args) {
   app.add_option("--timeout", o.timeout_s, "Seconds that one request may take")->check(CLI::Range(1, 86400))->capture_default_str();
   app.add_option("--forward", o.forward.model, "No server: load MODEL here and time one forward pass by rows");
   app.add_option("--threads", o.forward.threads, "With --forward: threads; 0: all cores")->check(CLI::Range(0, 1024));
-  app.add_option("--backend", o.forward.backend, "With --forward: cpu or reference")
-      ->check(CLI::IsMember({"cpu", "reference"}))
+  app.add_option("--backend", o.forward.backend, "With --forward: cpu, cuda or reference")
+      ->check(CLI::IsMember({"cpu", "cuda", "reference"}))
       ->capture_default_str();
   app.add_option("--rows", o.forward.rows, "With --forward: rows with logits, each measured")
       ->delimiter(',')

@@ -111,7 +111,7 @@ class Forward {
     }
     const StepInputs step{rows, ids.data(), positions.data(), spans, {}};
     clock(nullptr);
-    ops_.embed(*head_, ids.data(), rows, 1.0f, residual_.data());
+    ops_.embed(*head_, step, 1.0f, residual_.data());
     clock("embed");
     ops_.rms_norm(residual_.data(), rows, norm_.data(), 1e-5f, &normed_);
     clock("norm");

@@ -33,6 +33,7 @@ class PlainCache final : public KvViews {
   }
   KvLayer layer(int32_t index) const override { return layers_.at(static_cast<size_t>(index)); }
   const int32_t* const* block_tables() const { return columns_.data(); }
+  int32_t blocks() const { return blocks_; }
 
  private:
   int32_t blocks_;
@@ -68,7 +69,9 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::make(Checkpoint& checkpoint, c
   if (o.ranks > 1) runner->comms_ = make_local_comms(o.ranks);
   for (int32_t r = 0; r < o.ranks; ++r) {
     auto rank = std::make_unique<Rank>();
-    rank->ops = o.backend == "cpu" ? make_cpu_ops({.threads = o.threads, .isa = o.isa}) : make_reference_ops();
+    rank->ops = o.backend == "cuda"  ? make_cuda_ops({})
+                : o.backend == "cpu" ? make_cpu_ops({.threads = o.threads, .isa = o.isa})
+                                     : make_reference_ops();
     if (o.ranks > 1) rank->ops->set_comm(runner->comms_[static_cast<size_t>(r)].get());
     LoadOptions load;
     load.max_rows = load.max_logit_rows = o.max_rows;
@@ -96,8 +99,9 @@ void ModelRunner::run_rank(Rank& rank, std::span<const int32_t> ids, std::span<c
     std::vector<int32_t> positions, logit_rows;
     for (int32_t i = 0; i < rows; ++i) positions.push_back(first + i);
     for (; next < wanted.size() && wanted[next] < first + rows; ++next) logit_rows.push_back(wanted[next] - first);
-    const SpanRows span{0, rows, first, rank.cache->block_tables()};
-    const StepInputs step{rows, ids.data() + first, positions.data(), {&span, 1}, logit_rows};
+    const SpanRows span{0, rows, first, rank.cache->block_tables(), rank.cache->blocks()};
+    StepInputs step{rows, ids.data() + first, positions.data(), {&span, 1}, logit_rows};
+    step.groups = static_cast<int32_t>(rank.model->cache_groups().size());
     rank.model->forward(step, *rank.cache, taps);
     const float* logits = rank.model->head();
     const size_t count = logit_rows.size() * static_cast<size_t>(config_.vocab);

@@ -12,7 +12,7 @@
 namespace slipstream::test {
 
 struct RunnerOptions {
-  std::string backend = "reference";  // or "cpu"
+  std::string backend = "reference";  // or "cpu", "cuda"
   std::string isa = "";               // CpuOptions::isa
   int32_t threads = 1;
   DType cache_dtype = DType::kF32;

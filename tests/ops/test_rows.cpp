@@ -14,9 +14,12 @@ TEST_CASE("embed gives the dequantised row, bit for bit", "[embed]") {
     auto ops = backend == "cpu" ? cpu(2) : make_reference_ops();
     auto weight = ops->prepare_weight(w.spec);
     std::vector<float> out(ids.size() * 512);
-    ops->embed(*weight, ids.data(), static_cast<int32_t>(ids.size()), 1.0f, out.data());
+    StepInputs step;
+    step.rows = static_cast<int32_t>(ids.size()), step.token_ids = ids.data();
+    ops->embed(*weight, step, 1.0f, out.data());
     for (size_t i = 0; i < ids.size(); ++i) CHECK(same_bits(out.data() + i * 512, w.row(ids[i]).data(), 512));
-    ops->embed(*weight, ids.data() + 1, 1, 2.5f, out.data());
+    step.rows = 1, step.token_ids = ids.data() + 1;
+    ops->embed(*weight, step, 2.5f, out.data());
     for (size_t k = 0; k < 512; ++k) CHECK(out[k] == 2.5f * w.row(36)[k]);
   }
 }

@@ -40,7 +40,8 @@ TEST_CASE("vLLM's spelling, with dashes, underscores and an equals sign") {
   CHECK(c.server.served_model_names == std::vector<std::string>{"a", "b"});
   CHECK_FALSE(c.engine.enable_prefix_caching);
   CHECK(c.engine.enforce_eager);
-  CHECK(c.warnings.empty());
+  REQUIRE(c.warnings.size() == 1);
+  CHECK(has(c.warnings[0], "enforce-eager (--enforce-eager) has no effect without a GPU"));
 }
 
 TEST_CASE("the same settings in SGLang's, llama-server's and TensorRT-LLM's words") {
@@ -120,7 +121,7 @@ TEST_CASE("features that are not served are refused by name with the alternative
   CHECK(has(bad({"m", "--kv-cache-dtype", "fp8"}), "use bf16"));
   CHECK(has(bad({"m", "--tool-call-parser", "hermes"}), "tool calls are not served yet"));
   CHECK(has(bad({"m", "--speculative-config", "{\"method\":\"dflash\",\"model\":\"d\"}"}), "use ngram"));
-  CHECK(has(bad({"m", "--backend", "cuda"}), "use auto or cpu"));
+  CHECK(has(bad({"m", "--backend", "rocm"}), "auto, cuda, cpu"));
   CHECK(has(bad({"-hf", "org/model"}), "nothing is downloaded"));
   CHECK(load_args({"m", "--enable-lora"}).error().code == ErrorCode::kUnsupported);
   // What is served anyway is no reason to refuse.
@@ -201,11 +202,12 @@ TEST_CASE("a public address without a key is worth a warning") {
 TEST_CASE("a setting without effect on the backend is said, wherever it came from") {
   CHECK(good({"m"}).warnings.empty());
   CHECK(good({"m", "--no-enforce-eager"}).warnings.empty());
+  CHECK(good({"m", "--enforce-eager", "--backend", "cuda"}).warnings.empty());
   for (const char* spelling : {"--enforce-eager", "--disable-cuda-graph"}) {
     const Config config = good({"m", spelling});
     REQUIRE(config.warnings.size() == 1);
     CHECK(has(config.warnings[0], "enforce-eager (--"));
-    CHECK(has(config.warnings[0], "has no effect: the CPU backends always launch ops one by one"));
+    CHECK(has(config.warnings[0], "has no effect without a GPU: the CPU backends always launch ops one by one"));
     CHECK(has(describe_config(config, false), "has no effect"));
   }
 }

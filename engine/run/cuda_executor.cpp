@@ -1,0 +1,341 @@
+// See cuda_executor.h.
+#include "engine/run/cuda_executor.h"
+
+#include <algorithm>
+#include <bit>
+#include <deque>
+#include <map>
+#include <tuple>
+
+#include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/slots.h"
+
+namespace slipstream {
+namespace {
+
+using namespace cuda;
+
+/// What a captured graph depends on besides the addresses, which never change.
+struct StepKey {
+  int32_t rows = 0;         // padded
+  int32_t spans = 0;        // padded
+  int32_t span_rows = 0;    // most rows of a span: 1, 4, 16 …
+  int32_t context = 0;      // padded: shapes attention's split plan
+  CommitVariant commit = CommitVariant::kGreedy;
+  bool drafts = false;
+  auto operator<=>(const StepKey&) const = default;
+};
+
+/// Launch shapes of one step.
+struct StepLayout {
+  SlotBounds bounds;
+  StepView view;
+  StepInputs inputs;
+  StepKey key;
+  bool captured = false;    // decode and verify only: may run as graphs
+  bool drafts = false;
+};
+
+class Graph {
+ public:
+  Graph() = default;
+  explicit Graph(cudaGraphExec_t exec) : exec_(exec) {}
+  Graph(Graph&& other) noexcept : exec_(std::exchange(other.exec_, nullptr)) {}
+  Graph& operator=(Graph&& other) noexcept {
+    std::swap(exec_, other.exec_);
+    return *this;
+  }
+  ~Graph() {
+    if (exec_ != nullptr) cudaGraphExecDestroy(exec_);
+  }
+  void launch(cudaStream_t stream) const { check(cudaGraphLaunch(exec_, stream), "cudaGraphLaunch"); }
+
+ private:
+  cudaGraphExec_t exec_ = nullptr;
+};
+
+/// 1, 2, 4, 8, 16, 24, 32, … : at most 8 rows of padding, and few graphs.
+int32_t padded_rows(int32_t rows) {
+  if (rows <= 8) return static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(rows)));
+  return (rows + 7) / 8 * 8;
+}
+
+SlotShape slot_shape(const DeviceShape& shape, const CudaStepOptions& options) {
+  SlotShape s;
+  s.slots = shape.slots;
+  s.groups = shape.groups;
+  s.block_tokens = shape.block_tokens;
+  // two steps of maximal rows are granted ahead of the last token
+  s.max_blocks = (options.context_tokens + 2 * (1 + shape.max_draft_tokens)) / shape.block_tokens + 2;
+  s.max_tokens = options.context_tokens + 1 + shape.max_draft_tokens;
+  s.max_spans = padded_rows(shape.slots);
+  s.max_logit_rows = padded_rows(shape.max_logit_rows());
+  s.max_rows = std::max(shape.max_rows, s.max_logit_rows);
+  s.max_drafts = shape.max_draft_tokens;
+  return s;
+}
+
+class CudaExecutor final : public StepExecutor {
+ public:
+  CudaExecutor(RankParts parts, const DeviceShape& shape, const CudaStepOptions& options)
+      : parts_(std::move(parts)),
+        ops_(static_cast<CudaOps&>(*parts_.ops)),
+        options_(options),
+        shape_(slot_shape(shape, options)),
+        vocab_(parts_.model->config().vocab),
+        slots_(ops_.context(), shape_),
+        top_logprobs_(static_cast<size_t>(shape.slots), -1),
+        sample_scratch_(ops_.context().allocate(sample_scratch_bytes(shape_.max_logit_rows, vocab_))) {
+    for (int32_t row = 0; row < shape_.max_rows; ++row) identity_.push_back(row);
+    ops_.context().synchronize();
+  }
+  ~CudaExecutor() override { cudaStreamSynchronize(ops_.context().stream()); }
+
+  void forward(const StepPlan& plan) override {
+    for (const slipstream::SlotCommand& command : plan.commands) carry_out(command);
+    layout_ = lay_out(plan);
+    slots_.upload();
+    run(&forwards_, layout_, [this] { launch_forward(); });
+  }
+
+  void launch_commit(const StepPlan& plan, const StepMasks& masks) override {
+    if (!masks.rows.empty()) throw DeviceError("plan: token masks are not served by the CUDA backend");
+    run(&commits_, layout_, [this] { launch_draw(); });
+    Pending pending;
+    pending.step = plan.step;
+    for (size_t s = 0; s < plan.spans.size(); ++s)
+      pending.spans.push_back({plan.spans[s].slot, plan.spans[s].generation, spans_[s].first_logit,
+                               top_logprobs_[static_cast<size_t>(plan.spans[s].slot)] >= 0 && spans_[s].logits > 0});
+    const bool logprobs = std::ranges::any_of(pending.spans, [](const auto& span) { return span.logprobs; });
+    pending.ticket = slots_.fetch(logprobs);
+    pending_.push_back(std::move(pending));
+  }
+
+  bool result_ready() override { return !pending_.empty() && slots_.ready(pending_.front().ticket); }
+
+  StepResult take_result() override {
+    const Pending pending = std::move(pending_.front());
+    pending_.pop_front();
+    const ResidentSlots::Results results = slots_.wait(pending.ticket);
+    StepResult out;
+    out.step = pending.step;
+    for (size_t s = 0; s < pending.spans.size(); ++s) {
+      const SlotResult& from = results.spans[s];
+      SpanResult span;
+      span.slot = pending.spans[s].slot;
+      span.generation = pending.spans[s].generation;
+      span.emitted.assign(from.tokens, from.tokens + from.emitted);
+      span.drafted = from.drafted;
+      span.accepted = from.accepted;
+      span.done = static_cast<DoneReason>(from.done);
+      span.non_finite = from.non_finite;
+      span.starved = from.starved;
+      if (pending.spans[s].logprobs)
+        span.logprobs = logprobs_of(results.drawn.subspan(static_cast<size_t>(pending.spans[s].first_logit),
+                                                          static_cast<size_t>(from.emitted)));
+      out.spans.push_back(std::move(span));
+    }
+    out.digest = digest_of(out);
+    return out;
+  }
+
+  StepResult commit(const StepPlan& plan, const StepMasks& masks) override {
+    launch_commit(plan, masks);
+    return take_result();
+  }
+
+  void abort() override {
+    if (Communicator* comm = ops_.comm(); comm != nullptr) comm->abort();
+  }
+
+ private:
+  struct PendingSpan {
+    int32_t slot = 0;
+    uint32_t generation = 0;
+    int32_t first_logit = 0;
+    bool logprobs = false;
+  };
+  struct Pending {
+    uint64_t step = 0;
+    int ticket = 0;
+    std::vector<PendingSpan> spans;
+  };
+
+  void carry_out(const slipstream::SlotCommand& command);
+  StepLayout lay_out(const StepPlan& plan);
+  void launch_forward();
+  void launch_draw();
+  template <typename Launch>
+  void run(std::map<StepKey, Graph>* graphs, const StepLayout& layout, Launch&& launch);
+
+  RankParts parts_;
+  CudaOps& ops_;
+  const CudaStepOptions options_;
+  const SlotShape shape_;
+  const int32_t vocab_;
+  ResidentSlots slots_;
+  std::vector<int32_t> top_logprobs_;  // [slots]
+  Buffer sample_scratch_;
+  std::vector<int32_t> identity_;      // 0, 1, 2 …: logit rows of steps where every row has logits
+  std::vector<int32_t> logit_rows_;
+  std::vector<SlotSpan> spans_;        // of the step in hand
+  StepLayout layout_;
+  std::map<StepKey, Graph> forwards_, commits_;
+  std::deque<Pending> pending_;
+};
+
+void CudaExecutor::carry_out(const slipstream::SlotCommand& command) {
+  if (const auto* open = std::get_if<OpenSlot>(&command)) {
+    const SamplingParams& p = open->sampling;
+    SlotOpening opening;
+    opening.slot = open->slot;
+    opening.generation = open->generation;
+    opening.choice = open->choice;
+    opening.history = open->history;
+    opening.prompt_tokens = open->prompt_tokens;
+    opening.cached_tokens = open->cached_tokens;
+    opening.remaining_tokens = open->remaining_tokens;
+    opening.emitted_tokens = open->emitted_tokens;
+    opening.temperature = p.temperature;
+    opening.top_p = p.top_p;
+    opening.min_p = p.min_p;
+    opening.presence_penalty = p.presence_penalty;
+    opening.frequency_penalty = p.frequency_penalty;
+    opening.repetition_penalty = p.repetition_penalty;
+    opening.top_k = p.top_k;
+    opening.top_logprobs = p.top_logprobs;
+    opening.min_tokens = p.min_tokens;
+    opening.seed = p.seed;
+    opening.bias = p.logit_bias;
+    opening.stop_ids = p.stop_ids;
+    slots_.open(opening);
+    top_logprobs_[static_cast<size_t>(open->slot)] = p.top_logprobs;
+  } else if (const auto* grant = std::get_if<GrantBlocks>(&command)) {
+    const auto& counts = parts_.kv.shape().blocks;
+    for (const int32_t block : grant->blocks)
+      if (grant->group < 0 || grant->group >= parts_.kv.groups() || block < 0 ||
+          block >= counts[static_cast<size_t>(grant->group)])
+        throw DeviceError("plan: block " + std::to_string(block) + " of cache group " + std::to_string(grant->group) +
+                          " does not exist");
+    slots_.grant(grant->slot, grant->group, grant->blocks);
+  } else if (const auto* copy = std::get_if<CopyBlock>(&command)) {
+    parts_.kv.copy_block(*parts_.ops, copy->group, copy->source, copy->target);
+  } else if (const auto* release = std::get_if<ReleaseSlot>(&command)) {
+    slots_.release(release->slot, release->generation);
+  }
+}
+
+StepLayout CudaExecutor::lay_out(const StepPlan& plan) {
+  spans_.clear();
+  logit_rows_.clear();
+  StepLayout layout;
+  SlotBounds& bounds = layout.bounds;
+  StepView view;  // only the host's bounds
+  for (const Span& span : plan.spans) {
+    const bool prefill = span.kind == SpanKind::kPrefill;
+    SlotSpan s;
+    s.slot = span.slot;
+    s.generation = span.generation;
+    s.prefill = prefill;
+    s.start = span.start;
+    s.rows = span.rows;
+    s.logits = !prefill ? span.rows : span.logits == LogitsWanted::kNone ? 0 : 1;
+    s.first_row = bounds.rows;
+    s.first_logit = bounds.logit_rows;
+    s.drafts_next = options_.ngram ? span.draft_rows_next : 0;
+    s.supplied_drafts = span.supplied_drafts;
+    for (int32_t i = s.rows - s.logits; i < s.rows; ++i) logit_rows_.push_back(bounds.rows + i);
+    bounds.rows += s.rows;
+    bounds.logit_rows += s.logits;
+    layout.drafts = layout.drafts || s.drafts_next > 0;
+    const int32_t context = std::min(span.start + span.rows, shape_.max_blocks * shape_.block_tokens);
+    if (prefill) {
+      view.max_prefill_rows = std::max(view.max_prefill_rows, s.rows);
+      view.max_prefill_context = std::max(view.max_prefill_context, context);
+    } else {
+      ++view.decode_spans;
+      view.max_decode_rows = std::max(view.max_decode_rows, s.rows);
+      view.max_context = std::max(view.max_context, context);
+    }
+    spans_.push_back(s);
+  }
+  bounds.spans = static_cast<int32_t>(spans_.size());
+  slots_.plan(spans_);
+
+  layout.captured = !options_.eager && bounds.spans > 0 && view.decode_spans == bounds.spans;
+  if (layout.captured) {
+    bounds.rows = bounds.logit_rows = std::min(padded_rows(bounds.rows), shape_.max_logit_rows);
+    bounds.spans = std::min(padded_rows(bounds.spans), shape_.max_spans);
+    view.decode_spans = bounds.spans;
+    view.max_decode_rows = view.max_decode_rows == 1 ? 1 : view.max_decode_rows <= 4 ? 4 : 1 + kMaxSlotDrafts;
+    view.max_context = std::min(std::max(1024, static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(view.max_context)))),
+                                shape_.max_blocks * shape_.block_tokens);
+    layout.key = {bounds.rows, bounds.spans, view.max_decode_rows, view.max_context, plan.commit, layout.drafts};
+  }
+  layout.key.commit = plan.commit;
+  layout.view = slots_.view(bounds);
+  layout.view.decode_spans = view.decode_spans;
+  layout.view.max_decode_rows = view.max_decode_rows;
+  layout.view.max_context = view.max_context;
+  layout.view.max_prefill_rows = view.max_prefill_rows;
+  layout.view.max_prefill_context = view.max_prefill_context;
+  layout.inputs.rows = bounds.rows;
+  layout.inputs.groups = shape_.groups;
+  layout.inputs.device_owned = true;
+  return layout;
+}
+
+/// The launches as they are the first time a key appears, beside their capture; the graph from then on.
+template <typename Launch>
+void CudaExecutor::run(std::map<StepKey, Graph>* graphs, const StepLayout& layout, Launch&& launch) {
+  if (!layout.captured) return launch();
+  const cudaStream_t stream = ops_.context().stream();
+  if (const auto found = graphs->find(layout.key); found != graphs->end()) return found->second.launch(stream);
+  launch();  // also loads what the capture would have to load
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  launch();
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  cudaGraphExec_t exec = nullptr;
+  const cudaError_t status = cudaGraphInstantiate(&exec, graph, 0);
+  cudaGraphDestroy(graph);
+  check(status, "cudaGraphInstantiate");
+  graphs->emplace(layout.key, Graph(exec));
+}
+
+void CudaExecutor::launch_forward() {
+  slots_.place(layout_.bounds);
+  if (layout_.bounds.rows == 0) return;
+  StepInputs inputs = layout_.inputs;
+  inputs.device = &layout_.view;
+  const std::vector<int32_t>& rows = layout_.captured ? identity_ : logit_rows_;
+  inputs.logit_rows = std::span(rows).first(static_cast<size_t>(layout_.bounds.logit_rows));
+  parts_.model->forward(inputs, parts_.kv, nullptr);
+}
+
+void CudaExecutor::launch_draw() {
+  if (layout_.bounds.logit_rows > 0) {
+    SampleArgs args;
+    args.logits = parts_.model->head();
+    args.rows = layout_.bounds.logit_rows;
+    args.vocab = vocab_;
+    args.row = slots_.laws();
+    args.out = slots_.drawn();
+    args.scratch = sample_scratch_.data();
+    args.scratch_rows = shape_.max_logit_rows;
+    args.variant = layout_.key.commit == CommitVariant::kGreedy    ? SampleVariant::kGreedy
+                   : layout_.key.commit == CommitVariant::kSampled ? SampleVariant::kSampled
+                                                                   : SampleVariant::kFull;
+    cuda::sample(ops_.context(), args);
+  }
+  slots_.settle(layout_.bounds);
+  if (layout_.drafts) slots_.draft_ngram(layout_.bounds, options_.ngram_min, options_.ngram_max, 4096);
+}
+
+}  // namespace
+
+std::unique_ptr<StepExecutor> make_cuda_executor(RankParts parts, const DeviceShape& shape, const CudaStepOptions& options) {
+  return std::make_unique<CudaExecutor>(std::move(parts), shape, options);
+}
+
+}  // namespace slipstream

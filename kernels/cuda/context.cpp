@@ -1,0 +1,94 @@
+// See context.h.
+#include "kernels/cuda/context.h"
+
+#include <algorithm>
+
+namespace slipstream::cuda {
+
+void check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  throw DeviceError(std::string("CUDA: ") + what + ": " + cudaGetErrorName(status) + " (" + cudaGetErrorString(status) + ")");
+}
+
+namespace {
+
+DeviceFacts facts_of(int32_t ordinal) {
+  cudaDeviceProp p{};
+  check(cudaGetDeviceProperties(&p, ordinal), "cudaGetDeviceProperties");
+  DeviceFacts facts;
+  facts.ordinal = ordinal;
+  facts.name = p.name;
+  facts.arch = 10 * p.major + p.minor;
+  facts.multiprocessors = p.multiProcessorCount;
+  facts.memory_bytes = p.totalGlobalMem;
+  facts.l2_bytes = static_cast<size_t>(p.l2CacheSize);
+  facts.shared_bytes_per_block = p.sharedMemPerBlockOptin;
+  check(cudaDriverGetVersion(&facts.driver_version), "cudaDriverGetVersion");
+  check(cudaRuntimeGetVersion(&facts.runtime_version), "cudaRuntimeGetVersion");
+  return facts;
+}
+
+}  // namespace
+
+std::vector<DeviceFacts> devices(std::string* why) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess || count == 0) {
+    cudaGetLastError();  // a missing driver must not surface in a later check
+    if (why != nullptr)
+      *why = status == cudaSuccess ? "the driver reports no GPU"
+                                   : std::string(cudaGetErrorName(status)) + ": " + cudaGetErrorString(status);
+    return {};
+  }
+  std::vector<DeviceFacts> all;
+  for (int i = 0; i < count; ++i) all.push_back(facts_of(i));
+  return all;
+}
+
+Context::Context(int32_t ordinal, int32_t feature_arch) {
+  std::string why;
+  const std::vector<DeviceFacts> all = devices(&why);
+  if (all.empty()) throw DeviceError("CUDA: no usable GPU: " + why);
+  if (ordinal < 0 || static_cast<size_t>(ordinal) >= all.size())
+    throw DeviceError("CUDA: GPU " + std::to_string(ordinal) + " does not exist; there are " + std::to_string(all.size()));
+  facts_ = all[static_cast<size_t>(ordinal)];
+  feature_arch_ = feature_arch == 0 ? facts_.arch : feature_arch;
+  check(cudaSetDevice(ordinal), "cudaSetDevice");
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+}
+
+Context::~Context() {
+  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+}
+
+size_t Context::shared_bytes_per_block() const {
+  constexpr size_t kGeneric = 99 * 1024;  // SM86, SM89 and SM120
+  return feature_arch_ == facts_.arch ? facts_.shared_bytes_per_block : std::min(kGeneric, facts_.shared_bytes_per_block);
+}
+
+Buffer Context::allocate(size_t bytes) {
+  if (bytes == 0) return {};
+  void* data = nullptr;
+  const cudaError_t status = cudaMalloc(&data, bytes);
+  if (status != cudaSuccess) {
+    cudaGetLastError();
+    size_t free = 0, total = 0;
+    cudaMemGetInfo(&free, &total);
+    throw DeviceError("CUDA: cannot allocate " + std::to_string(bytes) + " bytes on " + facts_.name + ": " +
+                      std::to_string(free) + " of " + std::to_string(total) + " bytes are free; lower gpu-memory-utilization, "
+                      "max-model-len or max-num-seqs (" + cudaGetErrorName(status) + ")");
+  }
+  ++allocations_;
+  allocated_bytes_ += bytes;
+  check(cudaMemsetAsync(data, 0, bytes, stream_), "cudaMemsetAsync");
+  return Buffer(data, bytes, [this](void* p, size_t n) {
+    cudaFree(p);
+    allocated_bytes_ -= n;
+  });
+}
+
+void Context::synchronize() { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+void Context::check_launch(const char* kernel) { check(cudaGetLastError(), kernel); }
+
+}  // namespace slipstream::cuda

@@ -1,0 +1,75 @@
+// The CUDA backend: which kernel serves which op on one GPU. Owns the rank's context, scratch and step uploads; the
+// kernels are in the files beside it. Worker thread of its rank only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/context.h"
+#include "kernels/cuda/linear.h"
+#include "kernels/cuda/sample.h"
+#include "kernels/cuda/step_upload.h"
+#include "kernels/cuda/weight_stream.h"
+#include "kernels/ops.h"
+
+namespace slipstream::cuda {
+
+class CudaOps final : public Ops {
+ public:
+  explicit CudaOps(const CudaOptions& options);
+  ~CudaOps() override;
+
+  std::string name() const override { return "cuda"; }
+  std::vector<KernelChoice> kernel_report() const override;
+  Context& context() { return context_; }
+
+  Buffer allocate(size_t bytes) override;
+  void upload(void* device, const void* host, size_t bytes) override;
+  void download(void* host, const void* device, size_t bytes) override;
+  std::string unsupported_reason(const WeightSpec& spec) const override;
+  std::unique_ptr<Weight> prepare_weight(WeightSpec spec) override;
+  uint8_t activation_forms(const Weight& weight) const override;
+  Activation make_activation(int32_t max_rows, int64_t cols, uint8_t forms) override;
+
+  void plan_attention(int32_t max_rows, int32_t heads, int32_t kv_heads, int32_t head_dim) override;
+  void plan_sampling(int32_t max_rows, int32_t vocab, int64_t max_history) override;
+  MemoryFacts memory() const override;
+  void begin_step(StepInputs* step) override;
+  void embed(const Weight& table, const StepInputs& step, float scale, float* out) override;
+  void rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) override;
+  void linear(const Weight& w, const Activation& x, const float* bias, float* out) override;
+  void row_linear_partials(const Weight& w, const Activation& x, float* partials) override;
+  void qkv_norm_rope_cache(const QkvParams& params) override;
+  void attention(const AttentionParams& params) override;
+  void swiglu(const float* gate_up, int32_t rows, Activation* out) override;
+  void gather_rows(const float* x, std::span<const int32_t> row_ids, int64_t cols, float* out) override;
+  void sample(const SampleBatch& batch) override;
+  void copy_kv_block(const KvLayer& kv, int32_t source, int32_t target) override;
+  void row_linear_add_norm(const Weight& w, const Activation& x, const float* bias, float* residual, const float* norm,
+                           float eps, Activation* out) override;
+  void reduce_add_norm(const float* partials, int32_t shards, int32_t rows, const float* bias, float* residual,
+                       int64_t cols, const float* norm, float eps, Activation* out) override;
+
+  void warm_up(int32_t max_rows) override;
+  int64_t allocations_after_warm_up() const override;
+
+ private:
+  /// Grows only before warm_up, where the largest size is known.
+  static void ensure(Context& context, Buffer* buffer, size_t bytes);
+
+  Context context_;
+  StepUpload uploads_;
+  WeightStream stream_;
+  LinearScratch linear_scratch_;
+  SampleUpload samples_;
+  Buffer attention_scratch_;
+  AttentionArgs attention_shape_;  // the last one planned, for the report
+  Buffer row_output_;         // [max_rows, widest row-parallel output]: what add_norm adds to the residual
+  std::vector<Buffer> owned_; // activations
+  int64_t widest_row_output_ = 0;
+  int64_t warm_allocations_ = -1;
+};
+
+}  // namespace slipstream::cuda
