@@ -40,6 +40,63 @@ Result<Sample> measure_request(const Target& target, const Options& options, con
   return answer.finish(end_ms);
 }
 
+namespace {
+
+/// Long prompts, one after another with a pause between, until the streams have ended.
+class LongPrompts {
+ public:
+  LongPrompts(const Target& target, const Options& options, int64_t first_index, Clock::time_point start)
+      : target_(target), options_(options), index_(first_index), start_(start) {
+    options_.max_tokens = 1;
+    options_.input_tokens = options.long_prompt_tokens;
+    if (options_.input_tokens > 0) thread_ = std::thread([this] { run(); });
+  }
+  /// Waits for the one that is being read.
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_one();
+    if (thread_.joinable()) thread_.join();
+  }
+  // after stop
+  const std::vector<Interval>& intervals() const { return intervals_; }
+  const std::vector<std::string>& errors() const { return errors_; }
+
+ private:
+  static constexpr std::chrono::milliseconds kPause{500};
+  static constexpr int64_t kFarIndex = int64_t{1} << 40;  // their prompts are nobody else's
+
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, kPause, [this] { return stopping_; })) {
+      lock.unlock();
+      const double from = ms_since(start_);
+      const auto sample =
+          measure_request(target_, options_, prompt_text(kFarIndex + index_++, options_.input_tokens, options_.seed), [] {});
+      if (sample.ok())
+        intervals_.push_back({from, from + sample->ttft_ms});
+      else
+        errors_.push_back("a long prompt: " + sample.error().message);
+      lock.lock();
+    }
+  }
+
+  const Target& target_;
+  Options options_;
+  int64_t index_;
+  const Clock::time_point start_;
+  std::vector<Interval> intervals_;
+  std::vector<std::string> errors_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
 Summary run_load(const Target& target, const Options& options, int concurrency, int64_t requests, int64_t first_index,
                  const std::function<void(const Progress&)>& report) {
   std::atomic<int64_t> next{0}, pieces{0};
@@ -50,13 +107,16 @@ Summary run_load(const Target& target, const Options& options, int concurrency, 
   int running = concurrency;
 
   const Clock::time_point start = Clock::now();
+  LongPrompts long_prompts(target, options, first_index, start);
   const auto stream = [&] {
     for (int64_t i; (i = next.fetch_add(1)) < requests;) {
       const std::string prompt =
           options.prompt.empty() ? prompt_text(first_index + i, options.input_tokens, options.seed) : options.prompt;
+      const double start_ms = ms_since(start);
       auto sample = measure_request(target, options, prompt, [&] { pieces.fetch_add(1, std::memory_order_relaxed); });
       const std::lock_guard lock(mutex);
       if (sample.ok()) {
+        sample->start_ms = start_ms;
         samples.push_back(std::move(*sample));
       } else {
         errors.push_back(sample.error().message);
@@ -84,7 +144,14 @@ Summary run_load(const Target& target, const Options& options, int concurrency, 
   }
   const double wall_s = ms_since(start) / 1000;
   for (std::thread& thread : threads) thread.join();
-  return summarise(concurrency, wall_s, samples, errors);
+  long_prompts.stop();
+  errors.insert(errors.end(), long_prompts.errors().begin(), long_prompts.errors().end());
+  Summary summary = summarise(concurrency, wall_s, samples, errors);
+  std::vector<double> long_ttft;
+  for (const Interval& interval : long_prompts.intervals()) long_ttft.push_back(interval.to_ms - interval.from_ms);
+  summary.long_ttft_ms = spread_of(std::move(long_ttft));
+  summary.beside_itl_ms = spread_of(gaps_within(samples, long_prompts.intervals()));
+  return summary;
 }
 
 }  // namespace slipstream::bench

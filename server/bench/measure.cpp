@@ -32,6 +32,20 @@ Spread spread_of(std::vector<double> values) {
   return out;
 }
 
+std::vector<double> gaps_within(const std::vector<Sample>& samples, const std::vector<Interval>& intervals) {
+  std::vector<double> out;
+  for (const Sample& sample : samples) {
+    double at = sample.start_ms + sample.ttft_ms;
+    for (const double gap : sample.gaps_ms) {
+      const double end = at + gap;
+      if (std::any_of(intervals.begin(), intervals.end(), [&](const Interval& i) { return i.from_ms < end && at < i.to_ms; }))
+        out.push_back(gap);
+      at = end;
+    }
+  }
+  return out;
+}
+
 Summary summarise(int concurrency, double wall_s, const std::vector<Sample>& samples,
                   const std::vector<std::string>& errors) {
   Summary out;

@@ -14,6 +14,7 @@ namespace slipstream::bench {
 
 /// One answered request, times in milliseconds.
 struct Sample {
+  double start_ms = 0;        // since the measurement's start
   double ttft_ms = 0;
   double e2e_ms = 0;
   std::vector<double> gaps_ms;
@@ -32,6 +33,14 @@ struct Spread {
 /// Linear interpolation between closest ranks, as numpy's default. Empty: all zero.
 Spread spread_of(std::vector<double> values);
 
+/// A stretch of a measurement, in milliseconds since its start.
+struct Interval {
+  double from_ms = 0, to_ms = 0;
+};
+
+/// The gaps of `samples` that overlap one of `intervals`.
+std::vector<double> gaps_within(const std::vector<Sample>& samples, const std::vector<Interval>& intervals);
+
 struct Summary {
   int concurrency = 0;
   int64_t ok = 0;
@@ -41,6 +50,8 @@ struct Summary {
   bool tokens_from_usage = true;
   double output_tokens_per_s = 0, total_tokens_per_s = 0, requests_per_s = 0;
   Spread ttft_ms, tpot_ms, itl_ms, e2e_ms;
+  // with long prompts beside the streams: their own TTFT, and the streams' gaps while one was being read
+  Spread long_ttft_ms, beside_itl_ms;
   std::vector<std::string> errors;  // the first few, distinct
 };
 

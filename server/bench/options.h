@@ -19,6 +19,7 @@ struct Options {
   int warmup = 1;                     // requests before each measurement, not counted
   int input_tokens = 0;               // words of a random prompt; 0: the built-in short prompts
   std::string prompt;                 // one text for all, instead
+  int long_prompt_tokens = 0;         // words of the prompts that are read beside the streams; 0: none
   int max_tokens = 64;
   bool ignore_eos = false;
   double temperature = 0;

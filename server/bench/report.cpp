@@ -32,6 +32,13 @@ std::string table_text(const std::vector<Summary>& summaries) {
                   s.total_tokens_per_s, static_cast<long long>(s.ok), static_cast<long long>(s.failed));
   }
   for (const Summary& s : summaries) {
+    if (s.long_ttft_ms.count == 0) continue;
+    out += format("%7d streams beside %lld long prompts (TTFT p50 %.0f ms): ITL while one was read p50 %.1f, p95 %.1f, p99 %.1f, ",
+                  s.concurrency, static_cast<long long>(s.long_ttft_ms.count), s.long_ttft_ms.p50, s.beside_itl_ms.p50,
+                  s.beside_itl_ms.p95, s.beside_itl_ms.p99);
+    out += format("max %.1f ms (%lld gaps)\n", s.beside_itl_ms.max, static_cast<long long>(s.beside_itl_ms.count));
+  }
+  for (const Summary& s : summaries) {
     for (const std::string& error : s.errors) out += "failed with " + std::to_string(s.concurrency) + " streams: " + error + "\n";
     if (s.ok > 0 && !s.tokens_from_usage) out += "the server sends no usage: streamed pieces were counted as tokens\n";
   }
@@ -55,11 +62,14 @@ std::string json_text(const Target& target, const Options& options, const std::v
                     {"tpot_ms", spread_json(s.tpot_ms)},
                     {"itl_ms", spread_json(s.itl_ms)},
                     {"e2e_ms", spread_json(s.e2e_ms)},
+                    {"long_prompt_ttft_ms", spread_json(s.long_ttft_ms)},
+                    {"itl_beside_long_prompts_ms", spread_json(s.beside_itl_ms)},
                     {"errors", s.errors}});
   }
   const ordered_json out = {{"base_url", options.base_url},   {"path", target.path},
                             {"model", target.model},          {"max_tokens", options.max_tokens},
-                            {"input_tokens", options.input_tokens}, {"ignore_eos", options.ignore_eos},
+                            {"input_tokens", options.input_tokens},
+                            {"long_prompt_tokens", options.long_prompt_tokens}, {"ignore_eos", options.ignore_eos},
                             {"temperature", options.temperature},   {"runs", runs}};
   return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }

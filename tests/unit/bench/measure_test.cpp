@@ -43,6 +43,19 @@ TEST_CASE("TPOT leaves the first token out, throughput counts all") {
   CHECK(s.errors == std::vector<std::string>{"a", "b"});
 }
 
+TEST_CASE("gaps beside a long prompt are those that overlap its reading") {
+  Sample sample;
+  sample.start_ms = 100;
+  sample.ttft_ms = 10;                    // pieces at 110, 130, 180, 181
+  sample.gaps_ms = {20, 50, 1};
+  CHECK(gaps_within({sample}, {}).empty());
+  CHECK(gaps_within({sample}, {{0, 110}}).empty());
+  CHECK(gaps_within({sample}, {{0, 111}}) == std::vector<double>{20});
+  CHECK(gaps_within({sample}, {{140, 150}}) == std::vector<double>{50});
+  CHECK(gaps_within({sample}, {{120, 140}, {125, 131}}) == std::vector<double>{20, 50});
+  CHECK(gaps_within({sample, sample}, {{180.5, 900}}) == std::vector<double>{1, 1});
+}
+
 TEST_CASE("prompts differ by request, not by run") {
   CHECK(prompt_text(3, 100, 1) == prompt_text(3, 100, 1));
   CHECK(prompt_text(3, 100, 1) != prompt_text(4, 100, 1));
