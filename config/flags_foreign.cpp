@@ -24,7 +24,7 @@ std::vector<Row> no_effect_rows() {
       {"disable-overlap-schedule", kSwitch, "steps are always planned one ahead"},
       {"trust-remote-code", kSwitch, "no code from a model's folder is ever run"},
       {"distributed-executor-backend", kValue, "ranks are threads of one process"},
-      {"disable-custom-all-reduce", kSwitch, "the way ranks exchange data is measured at start-up"},
+      {"disable-custom-all-reduce", kSwitch, "there is one way in which ranks exchange data"},
       {"attention-backend", kValue, "the program chooses its kernels; /v1/info says which"},
       {"sampling-backend", kValue, "the program chooses its kernels; /v1/info says which"},
       {"compilation-config", kValue, "nothing is compiled at start-up", {{"O"}}},
