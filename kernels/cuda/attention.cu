@@ -98,9 +98,14 @@ size_t attention_split_scratch_bytes(int32_t rows, int32_t heads, int32_t head_d
 void attention(Context& context, const AttentionArgs& args) {
   if (!attn::tile_supports(args, nullptr)) return attn::launch_simple(context, args);
   CHECK(args.q_stride % 2 == 0, "attention: q rows are not 8-byte aligned");
-  attn::launch_decode(context, args, attn::decode_range(args.step));
-  const attn::SpanRange prefill = attn::prefill_range(args.step);
-  if (attn::prefill_sm90_supports(args, context.arch(), nullptr))
+  const attn::SpanRange decode = attn::decode_range(args.step), prefill = attn::prefill_range(args.step);
+  const bool sm90 = attn::prefill_sm90_supports(args, context.arch(), nullptr);
+  // From 64 packed rows on, mma.sync is what limits a verify step; Hopper's products keep up with the memory.
+  if (sm90 && decode.max_rows * (args.heads / args.kv_heads) > 64)
+    attn::launch_prefill_sm90(context, args, decode);
+  else
+    attn::launch_decode(context, args, decode);
+  if (sm90)
     attn::launch_prefill_sm90(context, args, prefill);
   else
     attn::launch_prefill(context, args, prefill);

@@ -31,6 +31,7 @@ struct WgmmaParams {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 constexpr int kConsumers = 256;
+constexpr int kTogether = 1, kTurn = 2;  // named barriers: both warpgroups; [kTurn + warpgroup] its turn
 
 /// The copying warp: for each tile K, then V; a lane per box. Boxes outside the visible tokens are filled with zeros.
 template <class S>
@@ -81,14 +82,16 @@ __device__ __forceinline__ void multiply_tiles(const TileParams& p, const Chunk&
   const bool diagonal = p.causal && p.ancestor_mask == nullptr;
 
   // Q of both warpgroups to shared memory, rounded to BF16; rows past the end repeat the last one and are never stored.
+#pragma unroll 4
   for (int i = thread; i < S::kRows * (D / 8); i += kConsumers) {
     const int row = i / (D / 8), chunk8 = i % (D / 8), m = min(c.m0 + row, c.m_total - 1);
     const float* from = p.q + (c.first_row + m / p.group) * p.q_stride + int64_t{kv_head * p.group + m % p.group} * D + chunk8 * 8;
     uint32_t packed[4];
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const float2 x = __ldg(reinterpret_cast<const float2*>(from) + j);
-      packed[j] = pack_bf16(x.x, x.y);
+    for (int j = 0; j < 2; ++j) {
+      const float4 x = __ldg(reinterpret_cast<const float4*>(from) + j);
+      packed[2 * j] = pack_bf16(x.x, x.y);
+      packed[2 * j + 1] = pack_bf16(x.z, x.w);
     }
     constexpr int kChunks = S::kRowBytes / 16;  // of a column group's row; the swizzle exchanges them
     const int exchanged = (chunk8 % kChunks) ^ (kChunks == 8 ? row % 8 : row / 2 % 4);
@@ -96,7 +99,7 @@ __device__ __forceinline__ void multiply_tiles(const TileParams& p, const Chunk&
     *reinterpret_cast<uint4*>(shared_bytes + at) = {packed[0], packed[1], packed[2], packed[3]};
   }
   fence_async();
-  named_barrier<kConsumers>(1);
+  named_barrier<kConsumers>(kTogether);
 
   // This lane's two rows and what they see.
   const int m_lane = c.m0 + group * 64 + warp * 16 + lane / 4, m_warp = c.m0 + group * 64 + warp * 16;
@@ -141,7 +144,7 @@ __device__ __forceinline__ void multiply_tiles(const TileParams& p, const Chunk&
       for (int j = 0; j < S::kRowBytes / 16; ++j) reinterpret_cast<uint4*>(v + i * S::kRowBytes)[j] = {};
     }
     fence_async();
-    named_barrier<kConsumers>(1);
+    named_barrier<kConsumers>(kTogether);
   };
   const auto start_values = [&](int tile) {
     const uint64_t v_tile = v_matrix + (static_cast<uint32_t>(stage_of(tile)) * S::kTileBytes >> 4);
@@ -203,6 +206,7 @@ __device__ __forceinline__ void multiply_tiles(const TileParams& p, const Chunk&
       for (int j = 0; j < 4; ++j) weights[i][j] = pack_bf16(scores[8 * i + 2 * j], scores[8 * i + 2 * j + 1]);
   };
 
+  if (group == 1 && tiles > 1) named_arrive<kConsumers>(kTurn);  // the first turn is the first warpgroup's
   start_scores(0);
   wgmma_wait<0>();
   hold(scores);
@@ -210,9 +214,12 @@ __device__ __forceinline__ void multiply_tiles(const TileParams& p, const Chunk&
   softmax(0);
   pack();
   for (int tile = 1; tile < tiles; ++tile) {
-    start_scores(tile);
     await_values(tile - 1);
+    // The warpgroups take turns at the tensor cores: one's softmax runs beside the other's products.
+    named_barrier<kConsumers>(kTurn + group);
+    start_scores(tile);
     start_values(tile - 1);
+    if (group == 0 || tile + 1 < tiles) named_arrive<kConsumers>(kTurn + 1 - group);
     wgmma_wait<1>();  // the scores
     hold(scores);
     release(0, tile);
@@ -220,10 +227,12 @@ __device__ __forceinline__ void multiply_tiles(const TileParams& p, const Chunk&
     wgmma_wait<0>();
     hold(out);
     release(2, tile - 1);
+    if (__any_sync(0xffffffffu, keep[0] != 1.0f || keep[1] != 1.0f)) {  // rare after the first tiles
 #pragma unroll
-    for (int j = 0; j < D / 8; ++j)
+      for (int j = 0; j < D / 8; ++j)
 #pragma unroll
-      for (int e = 0; e < 4; ++e) out[4 * j + e] *= keep[e / 2];
+        for (int e = 0; e < 4; ++e) out[4 * j + e] *= keep[e / 2];
+    }
     pack();
   }
   await_values(tiles - 1);
@@ -286,7 +295,7 @@ __global__ void __launch_bounds__(S::kThreads, 1) wgmma_kernel(const __grid_cons
   }
   __syncthreads();
   if (threadIdx.x < 128) {
-    give_registers<24>();
+    give_registers<24>();  // 128 * 24 + 256 * 240 is what the launch bounds leave the CTA
     if (threadIdx.x < 32) copy_tiles<S>(w, c, span, kv_head, start, end, tiles, shared, barriers);
   } else {
     take_registers<240>();
@@ -351,6 +360,8 @@ bool prefill_sm90_supports(const AttentionArgs& args, int32_t arch, std::string*
     reason = "fixed splits need the products' order of the decode kernel";
   } else if (reinterpret_cast<uintptr_t>(args.kv.k) % 16 != 0 || reinterpret_cast<uintptr_t>(args.kv.v) % 16 != 0) {
     reason = "the cache is not 16-byte aligned";
+  } else if (reinterpret_cast<uintptr_t>(args.q) % 16 != 0 || args.q_stride % 4 != 0) {
+    reason = "q rows are not 16-byte aligned";
   }
   if (why != nullptr) *why = reason;
   return reason.empty();

@@ -190,16 +190,17 @@ template <int D, int kWarps>
 __device__ __forceinline__ void merge_if_last(const TileParams& p, const Chunk& c, int span_index, int kv_head, int chunk) {
   if (c.active == 1 || !p.merge_here) return;
   __shared__ bool last;
-  __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
+    // Releases what the CTA wrote (the barrier above makes it this thread's past) and acquires what the others did.
     uint32_t* counter = p.arrived + (int64_t{span_index} * p.kv_heads + kv_head) * p.chunks + chunk;
-    last = atomicAdd(counter, 1u) == static_cast<uint32_t>(c.active - 1);
+    uint32_t before;
+    asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
+    last = before == static_cast<uint32_t>(c.active - 1);
     if (last) *counter = 0;
   }
   __syncthreads();
   if (!last) return;
-  __threadfence();
   for (int m = c.m0 + static_cast<int>(threadIdx.x) / 32; m < c.m_end; m += kWarps)
     merge_row<D>(p, span_index, c.first_row, m / p.group, kv_head * p.group + m % p.group, c.active);
 }
@@ -259,20 +260,21 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
   };
   const auto stage_of = [&](int tile) { return ring + static_cast<uint32_t>(tile % kStages) * (2 * S::kTileBytes); };
 
-  int32_t ids[S::kWarpGroups];
-  {
-    int32_t early[kStages][S::kWarpGroups];
-#pragma unroll
-    for (int i = 0; i < kStages; ++i) fetch_ids(i, early[i]);
-#pragma unroll
-    for (int i = 0; i < kStages - 1; ++i) {
-      if (i < tiles) load(i, early[i], k_head, stage_of(i));
-      copy_commit();
-      if (i < tiles) load(i, early[i], v_head, stage_of(i) + S::kTileBytes);
+  // K and V of a tile as two groups of copies; empty ones past the end keep the count. Written once: code is fetched, too.
+  const auto load_pair = [&](int tile, const int32_t (&ids)[S::kWarpGroups]) {
+#pragma unroll 1
+    for (int part_of_pair = 0; part_of_pair < 2; ++part_of_pair) {
+      if (tile < tiles)
+        load(tile, ids, part_of_pair == 0 ? k_head : v_head, stage_of(tile) + static_cast<uint32_t>(part_of_pair) * S::kTileBytes);
       copy_commit();
     }
-#pragma unroll
-    for (int j = 0; j < S::kWarpGroups; ++j) ids[j] = early[kStages - 1][j];
+  };
+  int32_t ids[S::kWarpGroups];
+  fetch_ids(0, ids);
+#pragma unroll 1
+  for (int i = 0; i < kStages - 1; ++i) {
+    load_pair(i, ids);
+    fetch_ids(i + 1, ids);
   }
 
   // ---- queries: A fragments, rounded to BF16; packed rows past the end repeat the last one and are never stored ----
@@ -337,17 +339,13 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
     const uint32_t v_at = k_at + S::kTileBytes;
     copy_wait<2 * kStages - 3>();  // K of this tile
     meet();                        // and the previous tile's stage is free
-    {
-      const int next = tile + kStages - 1;
-      if (next < tiles) load(next, ids, k_head, stage_of(next));
-      copy_commit();
-      if (next < tiles) load(next, ids, v_head, stage_of(next) + S::kTileBytes);
-      copy_commit();
-      fetch_ids(next + 1, ids);
-    }
+    load_pair(tile + kStages - 1, ids);
+    fetch_ids(tile + kStages, ids);
 
-    // scores [MT * 16, kWarpTokens]
-    float s[MT][2 * kPairs][4] = {};
+    // scores [MT * 16, kWarpTokens]; a warp with few products, and with registers, keeps even and odd steps as two chains
+    constexpr int kChains = kPairs * MT == 1 && D <= 128 ? 2 : 1;
+    float chains[kChains][MT][2 * kPairs][4] = {};
+    float(&s)[MT][2 * kPairs][4] = chains[0];
 #pragma unroll
     for (int i = 0; i < kDimSteps; ++i) {
       uint32_t q_step[MT][4];
@@ -366,11 +364,16 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
         load_matrices(b, k_at + static_cast<uint32_t>(n * 16 * Rows::kStride) + k_lane.at(i));
 #pragma unroll
         for (int mt = 0; mt < MT; ++mt) {
-          multiply(s[mt][2 * n], q_step[mt], b[0], b[1]);
-          multiply(s[mt][2 * n + 1], q_step[mt], b[2], b[3]);
+          multiply(chains[i % kChains][mt][2 * n], q_step[mt], b[0], b[1]);
+          multiply(chains[i % kChains][mt][2 * n + 1], q_step[mt], b[2], b[3]);
         }
       }
     }
+    if constexpr (kChains > 1)
+#pragma unroll
+      for (int n = 0; n < 2; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) s[0][n][e] += chains[1][0][n][e];
 
     const int warp_start = start + tile * kTile + warp_n * S::kWarpTokens;
     if (warp_start < clear_low || warp_start + S::kWarpTokens > clear_high) {

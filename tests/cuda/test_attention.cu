@@ -20,9 +20,8 @@ struct Outcome {
 };
 
 template <typename Launch>
-Outcome compare(AttentionStep& step, int32_t head_dim, Launch&& launch) {
-  const std::vector<float> out = step.run(launch);
-  const std::vector<double> wanted = step.reference();
+Outcome compare(Context& context, AttentionStep& step, const std::vector<double>& wanted, int32_t head_dim, Launch&& launch) {
+  const std::vector<float> out = step.run(context, launch);
   const auto dim = static_cast<size_t>(head_dim);
   Outcome outcome;
   for (size_t i = 0; i < wanted.size(); i += dim) {
@@ -53,28 +52,31 @@ constexpr double kSimpleBound = 1e-5;
 
 const std::vector<SpanSpec> kDecode = {{0, 1}, {1, 1}, {31, 1}, {32, 1}, {33, 1}, {1000, 1}, {127, 1}};
 const std::vector<SpanSpec> kVerify = {{0, 16}, {1, 5}, {31, 2}, {32, 16}, {33, 3}, {1000, 16}, {63, 1}};
-const std::vector<SpanSpec> kPrefill = {{0, 17}, {0, 100}, {1, 17}, {31, 33}, {33, 100}, {1000, 65}};
+const std::vector<SpanSpec> kPrefill = {{0, 17}, {0, 100}, {1, 17}, {31, 33}, {33, 100}, {1000, 35}};
 
 void run_attention(Context& context, const AttentionArgs& args) { attention(context, args); }
 
 }  // namespace
 
 TEST_CASE("cuda attention: decode, verify and prefill for each head dim and GQA ratio", "[cuda][attention]") {
-  Context context(0, GENERATE(0, 80));
+  Context own(0), generic(0, 80);
   for (const int32_t head_dim : {64, 96, 128, 256})
     for (const int32_t group : {1, 3, 4, 7, 8}) {
       const AttentionShape shape{2 * group, 2, head_dim};
       for (const auto& [decode, prefill] : {std::pair{kDecode, std::vector<SpanSpec>{}}, std::pair{kVerify, kPrefill}}) {
-        AttentionStep step(context, shape, decode, prefill);
-        INFO("arch " << context.arch() << " head_dim " << head_dim << " group " << group << " prefill spans " << prefill.size());
+        AttentionStep step(own, shape, decode, prefill);
         REQUIRE(attn::tile_supports(step.args, nullptr));
-        require_good(compare(step, head_dim, run_attention), kTileBound);
+        const std::vector<double> wanted = step.reference();
+        for (Context* context : {&own, &generic}) {
+          INFO("arch " << context->arch() << " head_dim " << head_dim << " group " << group << " prefill spans " << prefill.size());
+          require_good(compare(*context, step, wanted, head_dim, run_attention), kTileBound);
+        }
       }
     }
 }
 
 TEST_CASE("cuda attention: window, whole span, ancestor mask, fixed splits, block sizes", "[cuda][attention]") {
-  Context context(0, GENERATE(0, 80));
+  Context own(0), generic(0, 80);
   for (const int32_t head_dim : {64, 96, 128, 256})
     for (int variant = 0; variant < 9; ++variant) {
       AttentionShape shape{6, 2, head_dim};
@@ -88,12 +90,14 @@ TEST_CASE("cuda attention: window, whole span, ancestor mask, fixed splits, bloc
       if (variant == 7) shape.block_tokens = 48, shape.window = 77;
       if (variant == 8) shape.block_tokens = 256;
       const std::vector<SpanSpec> prefill = shape.masked ? std::vector<SpanSpec>{{40, 31}} : kPrefill;
-      for (const int32_t split_tokens : {0, 64}) {
-        AttentionStep step(context, shape, kVerify, prefill, 7);
-        step.args.split_tokens = split_tokens;
-        INFO("arch " << context.arch() << " head_dim " << head_dim << " variant " << variant << " split_tokens " << split_tokens);
-        require_good(compare(step, head_dim, run_attention), kTileBound);
-      }
+      AttentionStep step(own, shape, kVerify, prefill, 7);
+      const std::vector<double> wanted = step.reference();
+      for (Context* context : {&own, &generic})
+        for (const int32_t split_tokens : {0, 64}) {
+          step.args.split_tokens = split_tokens;
+          INFO("arch " << context->arch() << " head_dim " << head_dim << " variant " << variant << " split_tokens " << split_tokens);
+          require_good(compare(*context, step, wanted, head_dim, run_attention), kTileBound);
+        }
     }
 }
 
@@ -109,7 +113,7 @@ TEST_CASE("cuda attention: the simple kernel serves each dtype, head dim and blo
         if (variant == 3) shape.masked = true;
         AttentionStep step(context, shape, kVerify, {{33, 31}}, 3);
         INFO("dtype " << dtype_info(dtype).name << " head_dim " << head_dim << " variant " << variant);
-        require_good(compare(step, head_dim, attn::launch_simple), kSimpleBound);
+        require_good(compare(context, step, step.reference(), head_dim, attn::launch_simple), kSimpleBound);
       }
     }
 }
@@ -125,7 +129,7 @@ TEST_CASE("cuda attention: with fixed splits a row's bits do not depend on its c
       const std::vector<SpanSpec> spans = {{700 - rows, rows}};
       AttentionStep step(context, shape, decode ? spans : std::vector<SpanSpec>{}, decode ? std::vector<SpanSpec>{} : spans);
       step.args.split_tokens = 256;
-      std::vector<float> out = step.run(run_attention);
+      std::vector<float> out = step.run(context, run_attention);
       out.resize(step.size());
       REQUIRE(std::all_of(out.begin(), out.end(), [](float x) { return std::isfinite(x); }));
       if (!decode) {
@@ -142,10 +146,10 @@ TEST_CASE("cuda attention: a NaN row fails alone, and launches leave the counter
   Context context(0, GENERATE(0, 80));
   const AttentionShape shape{8, 2, 128};
   AttentionStep step(context, shape, {{500, 1}, {900, 1}, {40, 1}}, {{100, 70}});
-  const std::vector<float> good = step.run(run_attention);
+  const std::vector<float> good = step.run(context, run_attention);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   check(cudaMemcpy(const_cast<float*>(step.args.q) + step.width(), &nan, 4, cudaMemcpyHostToDevice), "poison q");
-  const std::vector<float> bad = step.run(run_attention);
+  const std::vector<float> bad = step.run(context, run_attention);
   for (size_t i = 0; i < step.size(); ++i) {
     const bool poisoned = i >= step.width() && i < step.width() + 128;  // row 1, head 0
     if (poisoned ? !std::isnan(bad[i]) : bad[i] != good[i]) FAIL("element " << i << " is " << bad[i] << ", was " << good[i]);
