@@ -40,11 +40,11 @@ constexpr std::string_view kTextUse = "no effect on generated text";
 
 constexpr Parameter kTable[] = {
     // ---- what is asked ----
-    used("messages", kChat, Type::kList, "conversation; text and text parts; developer counts as system"),
+    used("messages", kChat, Type::kList, "conversation; text and text parts; developer counts as system; earlier tool calls and results are rendered"),
     used("prompt", kCompletions, Type::kStringOrList, "a string, a list of strings, token ids, or lists of token ids"),
     used("model", kBoth, Type::kString, "unknown names answer 404 model_not_found; absent: the served model"),
     // ---- length and ending ----
-    number(limits::kMaxTokens, kBoth, "output tokens; default: the rest of the context"),
+    number(limits::kMaxTokens, kBoth, "output tokens; default: the rest of the context; over all choices at most 1048576"),
     number(limits::kMaxTokens, kChat, "wins over max_tokens", "max_completion_tokens"),
     number(limits::kMinTokens, kBoth, "no ending before so many output tokens; at most max_tokens"),
     number(limits::kMinTokens, kBoth, "as min_tokens (SGLang)", "min_new_tokens"),
@@ -65,11 +65,11 @@ constexpr Parameter kTable[] = {
     number(limits::kRepetitionPenalty, "as repetition_penalty (llama.cpp)", false, "repeat_penalty"),
     used("logit_bias", kBoth, Type::kObject, "token id to -100..100; at most 1024 entries"),
     number(limits::kSeed, kBoth, "same seed, same text; drawn and logged when absent"),
-    number(limits::kN, kBoth, "choices"),
+    number(limits::kN, kBoth, "choices; times prompts at most 64, times max_tokens at most 1048576"),
     // ---- what comes back ----
     used("logprobs", kChat, Type::kBool, "log-probabilities of the output tokens, of the raw logits"),
     number(limits::kLogprobs, kCompletions, "so many alternatives per token; 0: the drawn token only"),
-    number(limits::kTopLogprobs, kChat, "needs logprobs"),
+    number(limits::kTopLogprobs, kChat, "needs logprobs; choices times max_tokens times 1 + top_logprobs at most 4194304"),
     used("stream", kBoth, Type::kBool, "server-sent events"),
     used("stream_options", kBoth, Type::kObject, "include_usage, continuous_usage_stats; needs stream"),
     used("echo", kCompletions, Type::kBool, "the prompt's text leads the completion; not together with logprobs"),
@@ -84,7 +84,7 @@ constexpr Parameter kTable[] = {
     // ---- serving ----
     number(limits::kPriority, kBoth, "lower runs first (as in vLLM)"),
     used("cache_salt", kBoth, Type::kString, "1..1024 bytes; requests share the prefix cache only within a salt"),
-    used("request_id", kBoth, Type::kString, "as the X-Request-Id header"),
+    used("request_id", kBoth, Type::kString, "as the X-Request-Id header, which wins: answered in x-request-id and logged; letters, digits and - _ . :"),
     used("rid", kBoth, Type::kString, "as request_id (SGLang)"),
     used("speculate", kBoth, Type::kBool, "false: no speculation for this request; the text is the same"),
     // ---- accepted without effect ----
@@ -122,6 +122,7 @@ constexpr Parameter kTable[] = {
     refused("regex", kBoth, kNoGrammar),
     refused("ebnf", kBoth, kNoGrammar),
     refused("grammar", kBoth, kNoGrammar),
+    refused("structural_tag", kBoth, kNoGrammar),
     refused("modalities", kChat, kNoMedia, R"(["text"])"),
     refused("audio", kChat, kNoMedia),
     refused("web_search_options", kChat, "the server fetches nothing; put the text into the prompt"),
@@ -141,10 +142,14 @@ constexpr Parameter kTable[] = {
     refused("prompt_logprobs", kBoth, "log-probabilities of the prompt are not served yet"),
     refused("logprob_token_ids", kBoth, "use top_logprobs"),
     refused("n_probs", kBoth, "use logprobs and top_logprobs", "0"),
+    refused("n_predict", kBoth, "use max_tokens"),
+    refused("return_tokens", kBoth, "use return_token_ids", "false"),
     refused("allowed_token_ids", kBoth, "use logit_bias"),
     refused("bad_words", kBoth, "use logit_bias with -100", "[]"),
     refused("truncate_prompt_tokens", kBoth, "shorten the prompt; /tokenize counts it"),
     refused("repetition_detection", kBoth, "use repetition_penalty or frequency_penalty"),
+    refused("repetition_ngram_size", kBoth, "use repetition_penalty or frequency_penalty", "0"),
+    refused("repetition_ngram_threshold", kBoth, "use repetition_penalty or frequency_penalty", "0"),
     refused("lora_path", kBoth, "adapters are not served; merge the adapter into the weights"),
     refused("lora_adapter", kBoth, "adapters are not served; merge the adapter into the weights"),
     refused("lora", kBoth, "adapters are not served; merge the adapter into the weights", "[]"),

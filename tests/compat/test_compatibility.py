@@ -1,14 +1,13 @@
-"""Walks docs/compatibility.md: every endpoint, parameter and flag does what its row says."""
-import json
-import os
+"""Walks docs/compatibility.md: every endpoint, parameter and flag is taken, or refused by name, as its row says, and every
+row names a test that shows more than that."""
+import ast
 import re
-import socket
 import subprocess
-import time
 from pathlib import Path
 
-import httpx
 import pytest
+
+from served import clean_environment
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOC = ROOT / "docs/compatibility.md"
@@ -24,29 +23,6 @@ def rows_of(heading):
 
 
 ENDPOINTS, PARAMETERS, FLAGS = (rows_of(h) for h in ("Endpoints", "Request parameters", "Flags"))
-
-
-@pytest.fixture(scope="module")
-def server(binary, smollm2):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = subprocess.Popen([binary, "serve", smollm2, "--port", str(port), "--ops-port", "0",
-                                "--served-model-name", "m", "--log-level", "warn"])
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
-        for _ in range(1200):
-            assert process.poll() is None, f"the server ended with status {process.returncode}"
-            try:
-                if client.get("/health/ready").status_code == 200:
-                    break
-            except httpx.TransportError:
-                pass
-            time.sleep(0.05)
-        else:
-            pytest.fail("the server was not ready in 60 s")
-        yield client
-    process.terminate()
-    assert process.wait(30) == 0
 
 
 CHAT = {"model": "m", "max_tokens": 2, "messages": [{"role": "user", "content": "Hi"}]}
@@ -90,14 +66,6 @@ def sample_of(row, types):
             "any": "x"}[types[name]]
 
 
-@pytest.fixture(scope="module")
-def tables(binary):
-    """What the program's own tables say."""
-    def table(*words):
-        return json.loads(subprocess.run([binary, *words], capture_output=True, check=True, text=True).stdout)
-    return {"flags": table("check-config", "--flags"), "parameters": table("parameters")}
-
-
 @pytest.mark.parametrize("row", PARAMETERS, ids=lambda r: f"{r[0]}-{r[2]}")
 def test_parameter(server, tables, row):
     name, treatment, where = row[:3]
@@ -119,6 +87,22 @@ def test_parameter(server, tables, row):
             assert answer.status_code == 200, answer.text
 
 
+def functions_in(file):
+    return {node.name for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("row", PARAMETERS + FLAGS, ids=lambda r: f"{r[0]}-{r[2]}")
+def test_every_row_has_a_check(row):
+    """The row's last cell is a test that exists; one that stands elsewhere speaks of the flag."""
+    here = {name for file in Path(__file__).parent.glob("test_*.py") for name in functions_in(file)}
+    path, _, test = row[-1].rpartition("::")
+    if not path:
+        assert test.startswith("test_") and test in here
+        return
+    source = (ROOT / path).read_text()
+    assert test in functions_in(ROOT / path) and row[0] in source, row[-1]
+
+
 def test_unknown_parameter_is_accepted(server):
     assert server.post("/v1/chat/completions", json={**CHAT, "no_such_parameter": {"a": 1}}).status_code == 200
 
@@ -130,8 +114,7 @@ SPECIAL = {"config", "help", "json", "print-config"}
 
 
 def check_config(binary, *arguments):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("SLIPSTREAM_")}
-    return subprocess.run([binary, "check-config", *arguments], capture_output=True, text=True, env=environment)
+    return subprocess.run([binary, "check-config", *arguments], capture_output=True, text=True, env=clean_environment())
 
 
 @pytest.mark.parametrize("row", FLAGS, ids=lambda r: r[0])
@@ -145,7 +128,9 @@ def test_flag(binary, tables, row):
         words.append("--speculative-config.method=ngram")
     result = check_config(binary, *words)
     lines = result.stderr.splitlines()
-    if treatment == "served":
+    if name == "enforce-eager":  # served, and without a GPU it has nothing to do
+        assert result.returncode == 0 and len(lines) == 1 and "has no effect" in lines[0]
+    elif treatment == "served":
         assert (result.returncode, result.stderr) == (0, "")
     elif treatment == "no effect":
         assert result.returncode == 0 and len(lines) == 1 and f"--{name} has no effect: {flag['help']}" in lines[0]
@@ -185,3 +170,27 @@ def test_dashboard_uses_series_that_exist(server):
     assert len(names) > 15
     # A counter by position or status has no sample before its first event; its HELP line is there.
     assert not {n for n in names if f"slipstream:{n.removesuffix('_bucket')}" not in page}
+
+
+def sources(folder, without=()):
+    return "\n".join(f.read_text() for f in sorted((ROOT / folder).rglob("*.cpp")) if f.name not in without)
+
+
+def test_every_setting_has_a_reader():
+    """No flag sets a field of Config that nobody looks at: all fields are read in server/ or engine/, or by a check that says
+    why they do nothing."""
+    table = sources("config")
+    fields = re.findall(r'\.name = "([a-z.-]+)",\s*\.field = SLIP_FIELD\(((?:server|engine)\.[a-z_.]+)\)', table)
+    assert len(fields) > 40 and len(fields) == len(re.findall(r"SLIP_FIELD\([a-z]", table))
+    readers = sources("server") + sources("engine") + (ROOT / "config/checks.cpp").read_text()
+    unread = [name for name, path in fields
+              if not re.search(rf"\b(?:server|engine|config_?|wanted|spec|speculative)\.{path.rpartition('.')[2]}\b", readers)]
+    assert not unread
+
+
+def test_every_used_parameter_has_a_reader(tables):
+    """Each name that has an effect is looked up somewhere besides the table itself."""
+    readers = sources("server/api", without=("parameter_table.cpp",))
+    names = [p["name"] for p in tables["parameters"] if p["treatment"] == "used"]
+    assert len(names) > 40
+    assert not [n for n in names if f'"{n}"' not in readers]

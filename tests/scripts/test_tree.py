@@ -119,6 +119,20 @@ def test_print_config(binary, tmp_path):
     assert line.split() == ["port", "9", "--port"]
 
 
+def test_pages_name_files_that_exist():
+    """What README, CONTRIBUTING, docs/ and the folders' own pages call a file is one, and their links lead somewhere."""
+    pages = [ROOT / p for p in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "engine/README.md", "kernels/README.md")]
+    named, missing = 0, []
+    for page in pages + sorted((ROOT / "docs").glob("*.md")):
+        text = page.read_text()
+        files = {ROOT / n for n in re.findall(r"(?<![\w./-])((?:config|server|engine|kernels|tests|scripts|docs|cmake)/[\w./-]*\w)", text)}
+        files |= {page.parent / n for n in re.findall(r"\]\(([^)#]+)", text) if "://" not in n}
+        named += len(files)
+        # `config/flags_*.cpp` names several
+        missing += [f"{page.name}: {f}" for f in files if not f.exists() and not list(f.parent.glob(f.name + "*"))]
+    assert named > 40 and not missing
+
+
 def test_readme_names_functions_that_exist():
     """The walk through one request names real functions: each Class::function and plain function is in the sources."""
     text = (ROOT / "README.md").read_text().split("## One request, end to end", 1)[1]
