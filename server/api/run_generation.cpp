@@ -104,7 +104,8 @@ HttpResponse whole_answer(Call& call, const std::shared_ptr<Generation>& generat
     }
   }
   call.peer.on_gone({});
-  const bool gone = more && call.peer.gone();
+  // the engine may have answered the cancel before this loop looked at the client
+  const bool gone = call.peer.gone() && (more || generation->failed());
   record_end(*call.record, call.metrics, *generation, request, finish, gone);
   if (gone) {
     HttpResponse response = error_response(client_closed_error(), call.request_id);
