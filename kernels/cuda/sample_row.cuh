@@ -121,26 +121,24 @@ struct RowValues {
     v.w = token + 3 < vocab ? logits[token + 3] : minus_infinity();
     return v;
   }
-  /// Mask, bias, suppression, penalties.
-  __device__ float4 modify(int32_t token, float4 x) const {
-    if (mask != nullptr) {
-      const uint32_t allowed = mask[token >> 5] >> (token & 31);
-      if ((allowed & 1) == 0) x.x = minus_infinity();
-      if ((allowed & 2) == 0) x.y = minus_infinity();
-      if ((allowed & 4) == 0) x.z = minus_infinity();
-      if ((allowed & 8) == 0) x.w = minus_infinity();
-    }
-    if (touched != nullptr) {
-      uint32_t own = touched[token >> 5] >> (token & 31) & 15u;
-      while (own != 0) {
-        const int i = __ffs(static_cast<int>(own)) - 1;
-        own &= own - 1;
-        const float value = touched_value(law, token + i, i == 0 ? x.x : i == 1 ? x.y : i == 2 ? x.z : x.w, uses[token + i]);
-        if (i == 0) x.x = value;
-        if (i == 1) x.y = value;
-        if (i == 2) x.z = value;
-        if (i == 3) x.w = value;
-      }
+  /// Mask, bias, suppression, penalties, given the words of both bitmaps (all ones and zero where there is none) and the
+  /// uses of the first touched id.
+  __device__ float4 modify(int32_t token, float4 x, uint32_t allowed, uint32_t own, uint32_t first) const {
+    allowed >>= token & 31;
+    if ((allowed & 1) == 0) x.x = minus_infinity();
+    if ((allowed & 2) == 0) x.y = minus_infinity();
+    if ((allowed & 4) == 0) x.z = minus_infinity();
+    if ((allowed & 8) == 0) x.w = minus_infinity();
+    own = own >> (token & 31) & 15u;
+    while (own != 0) {
+      const int i = __ffs(static_cast<int>(own)) - 1;
+      own &= own - 1;
+      const float value = touched_value(law, token + i, i == 0 ? x.x : i == 1 ? x.y : i == 2 ? x.z : x.w, first);
+      if (own != 0) first = uses[token + __ffs(static_cast<int>(own)) - 1];
+      if (i == 0) x.x = value;
+      if (i == 1) x.y = value;
+      if (i == 2) x.z = value;
+      if (i == 3) x.w = value;
     }
     return x;
   }
@@ -166,6 +164,42 @@ struct RowValues {
 #pragma unroll
       for (int i = 0; i < kLoads; ++i)
         if (g + i * kSampleThreads < end) f(4 * (g + i * kSampleThreads), v[i]);
+    }
+  }
+  /// f(first token, raw values, modified values), the same way.
+  template <int kLoads, class F>
+  __device__ void for_values(int32_t block, int32_t blocks, F&& f) const {
+    if (!modified()) {
+      for_groups<kLoads>(block, blocks, [&](int32_t token, const float4& v) { f(token, v, v); });
+      return;
+    }
+    const int32_t groups = (vocab + 3) / 4;
+    const int32_t slice = ((groups + blocks - 1) / blocks + 7) & ~7;
+    const int32_t end = min(groups, slice * (block + 1));
+    for (int32_t g = slice * block + static_cast<int32_t>(threadIdx.x); g < end; g += kLoads * kSampleThreads) {
+      float4 v[kLoads];
+      uint32_t allowed[kLoads], own[kLoads], first[kLoads];
+#pragma unroll
+      for (int i = 0; i < kLoads; ++i) {
+        const int32_t at = g + i * kSampleThreads;
+        own[i] = 0;
+        allowed[i] = ~0u;
+        if (at >= end) continue;
+        v[i] = raw(4 * at);
+        if (mask != nullptr) allowed[i] = mask[at >> 3];
+        if (touched != nullptr) own[i] = touched[at >> 3];
+      }
+#pragma unroll
+      for (int i = 0; i < kLoads; ++i) {
+        const int32_t at = g + i * kSampleThreads;
+        const uint32_t bits = own[i] >> (4 * at & 31) & 15u;
+        first[i] = bits != 0 ? uses[4 * at + __ffs(static_cast<int>(bits)) - 1] : 0;
+      }
+#pragma unroll
+      for (int i = 0; i < kLoads; ++i) {
+        const int32_t at = g + i * kSampleThreads;
+        if (at < end) f(4 * at, v[i], modify(4 * at, v[i], allowed[i], own[i], first[i]));
+      }
     }
   }
 };
@@ -224,6 +258,11 @@ struct RowDraw {
     const float low = value_of_key(~state.low);
     bins = Bins(max, divides ? __fdiv_rn(low, temperature) : low);
   }
+  /// Whether a logit's y lies in a bin up to this one.
+  __device__ bool reaches(float x, int bin) const {
+    const float y = divided(x);
+    return y > minus_infinity() && bins(max - y) <= bin;
+  }
   __device__ bool selects() const { return by_top_k || by_top_p; }
   __device__ float divided(float x) const { return divides ? __fdiv_rn(x, temperature) : x; }
   /// Weights of the histogram: masses when top-p acts alone, otherwise counts.
@@ -231,6 +270,21 @@ struct RowDraw {
   /// Everything down to the boundary goes to the list: the total of top-p needs the exact survivors of top-k.
   __device__ bool lists_all() const { return by_top_k && by_top_p; }
 };
+
+/// One warp: the smallest logit for which `holds` is true, given that it is monotone and true for the logit of key
+/// `best`. 31 ways per step, seven steps.
+template <class F>
+__device__ float least_logit(uint32_t best, F&& holds) {
+  uint32_t low = kKeyOfNothing + 1, high = best;
+  while (low < high) {
+    const uint32_t step = (high - low) / 31 + 1;  // lane 31 is always at `high`
+    const uint32_t key = low + min(step * (threadIdx.x % 32), high - low);
+    const uint32_t first = static_cast<uint32_t>(__ffs(static_cast<int>(__ballot_sync(~0u, key == high || holds(value_of_key(key)))))) - 1;
+    high = low + min(step * first, high - low);
+    if (first > 0) low += step * (first - 1) + 1;
+  }
+  return value_of_key(high);
+}
 
 __device__ inline unsigned long long warp_max(unsigned long long v) {
 #pragma unroll

@@ -11,6 +11,7 @@ namespace slipstream::cuda {
 inline constexpr int32_t kMaxSlotDrafts = 16;
 inline constexpr int32_t kMaxSlotStopIds = 128;
 inline constexpr int32_t kMaxSlotBias = 1024;
+inline constexpr int32_t kMaxSlotGroups = 16;  // cache groups
 
 struct SlotState {
   uint32_t generation;

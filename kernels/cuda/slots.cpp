@@ -106,6 +106,7 @@ ResidentSlots::ResidentSlots(Context& context, const SlotShape& shape)
       blocks_granted_(static_cast<size_t>(shape.slots) * static_cast<size_t>(shape.groups), 0),
       span_of_slot_(static_cast<size_t>(shape.slots), -1) {
   CHECK(shape.max_drafts <= kMaxSlotDrafts, "drafts of a slot");
+  CHECK(shape.groups <= kMaxSlotGroups, "cache groups of a slot");
   carve(shape, device_.as<std::byte>(), &memory_, &step_);
   commands_.reserve(max_commands(shape));
   spans_.reserve(static_cast<size_t>(shape.max_spans));

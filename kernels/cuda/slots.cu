@@ -12,21 +12,40 @@ constexpr int kPlaceThreads = 128;
 constexpr int kDraftThreads = 256;
 constexpr int kDraftWindow = 8192;  // tokens in shared memory
 
+/// Four loads in flight per thread.
 __device__ void copy_words(int32_t* to, const int32_t* from, int32_t count) {
-  for (int32_t i = threadIdx.x; i < count; i += blockDim.x) to[i] = from[i];
+  const auto threads = static_cast<int32_t>(blockDim.x);
+  for (int32_t i = threadIdx.x; i < count; i += 4 * threads) {
+    int32_t word[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      if (i + k * threads < count) word[k] = from[i + k * threads];
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      if (i + k * threads < count) to[i + k * threads] = word[k];
+  }
 }
 
 // ---- place: grid (slots + 1), 128 threads. Block s carries out the commands of slot s, then lays out its span; the last
 // block writes the padding. Bytes: those of the upload, 12 per row, 4 per table entry in use, 112 per logit row ----
 
+/// What a block reads of its slot in one round, before anything depends on it. Shared memory.
+struct SlotCopy {
+  SlotState state;
+  int32_t table_blocks[kMaxSlotGroups];
+  int32_t drafts[kMaxSlotDrafts];
+  SlotSpanRecord span;
+};
+
 struct Placing {
   const SlotMemory& memory;
   const SlotStep& step;
   int32_t slot;
-  SlotState& state;  // shared memory
+  SlotCopy& own;
+  SlotState& state;  // own.state
 
   __device__ int32_t* history() const { return memory.history + static_cast<int64_t>(slot) * memory.history_stride; }
-  __device__ int32_t* table_blocks() const { return memory.table_blocks + slot * memory.groups; }
+  __device__ int32_t* table_blocks() const { return own.table_blocks; }
   __device__ int32_t* table(int32_t group) const {
     return memory.tables + (static_cast<int64_t>(slot) * memory.groups + group) * memory.max_blocks;
   }
@@ -98,7 +117,7 @@ struct Placing {
         return placed;
       }
       const int32_t* const drafts =
-          span.supplied > 0 ? step.blob + span.supplied_offset : memory.drafts + slot * kMaxSlotDrafts;
+          span.supplied > 0 ? step.blob + span.supplied_offset : own.drafts;
       const int32_t count = span.supplied > 0 ? span.supplied : state.draft_count;
       // A draft past the budget could never be emitted, and has no block.
       const int32_t used = min(min(count, span.rows - 1), state.remaining - 1);
@@ -196,25 +215,34 @@ __device__ void pad(const SlotMemory& memory, const SlotStep& step, const SlotBo
 }
 
 __global__ __launch_bounds__(kPlaceThreads) void place_kernel(SlotMemory memory, SlotStep step, SlotBounds bounds) {
-  __shared__ SlotState state;
+  __shared__ SlotCopy own;
   __shared__ SlotPlaced placed;
   const int32_t slot = blockIdx.x;
   if (slot == memory.slots) return pad(memory, step, bounds);
   const SlotWork work = works_of(step)[slot];
   if (work.commands == 0 && work.span < 0) return;
-  constexpr int kStateWords = sizeof(SlotState) / sizeof(int32_t);
-  copy_words(reinterpret_cast<int32_t*>(&state), reinterpret_cast<const int32_t*>(&memory.state[slot]), kStateWords);
+  constexpr int kStateWords = sizeof(SlotState) / sizeof(int32_t), kSpanWords = sizeof(SlotSpanRecord) / sizeof(int32_t);
+  const bool has_span = work.span >= 0 && work.span < bounds.spans;
+  const int32_t thread = static_cast<int32_t>(threadIdx.x), lane = thread % 32;
+  // one warp each, so that the four loads overlap
+  if (thread < 32 && lane < kStateWords)
+    reinterpret_cast<int32_t*>(&own.state)[lane] = reinterpret_cast<const int32_t*>(&memory.state[slot])[lane];
+  if (thread / 32 == 1 && has_span && lane < kSpanWords)
+    reinterpret_cast<int32_t*>(&own.span)[lane] = reinterpret_cast<const int32_t*>(&spans_of(memory, step)[work.span])[lane];
+  if (thread / 32 == 2 && lane < memory.groups) own.table_blocks[lane] = memory.table_blocks[slot * memory.groups + lane];
+  if (thread / 32 == 3 && lane < kMaxSlotDrafts) own.drafts[lane] = memory.drafts[slot * kMaxSlotDrafts + lane];
   __syncthreads();
-  const Placing placing{memory, step, slot, state};
-  const auto* commands = reinterpret_cast<const SlotCommand*>(step.blob + header_of(step).command_offset);
-  for (int32_t c = 0; c < work.commands; ++c) placing.carry_out(commands[work.first_command + c]);
-  if (work.commands > 0)
-    copy_words(reinterpret_cast<int32_t*>(&memory.state[slot]), reinterpret_cast<const int32_t*>(&state), kStateWords);
-  if (work.span < 0 || work.span >= bounds.spans) return;
-  const SlotSpanRecord span = spans_of(memory, step)[work.span];
-  if (threadIdx.x == 0) placed = placing.decide(span);
+  const Placing placing{memory, step, slot, own, own.state};
+  if (work.commands > 0) {
+    const auto* commands = reinterpret_cast<const SlotCommand*>(step.blob + header_of(step).command_offset);
+    for (int32_t c = 0; c < work.commands; ++c) placing.carry_out(commands[work.first_command + c]);
+    copy_words(reinterpret_cast<int32_t*>(&memory.state[slot]), reinterpret_cast<const int32_t*>(&own.state), kStateWords);
+    copy_words(memory.table_blocks + slot * memory.groups, own.table_blocks, memory.groups);
+  }
+  if (!has_span) return;
+  if (threadIdx.x == 0) placed = placing.decide(own.span);
   __syncthreads();
-  placing.lay_out(work.span, span, placed);
+  placing.lay_out(work.span, own.span, placed);
 }
 
 // ---- settle: grid (spans), one warp each; a few hundred bytes per span ----
@@ -307,6 +335,8 @@ __global__ __launch_bounds__(kDraftThreads) void ngram_kernel(SlotMemory memory,
   copy_words(memory.drafts + placed.slot * kMaxSlotDrafts, text + end, count);
   if (threadIdx.x == 0) state.draft_count = count;
 }
+
+static_assert(sizeof(SlotState) <= 128 && sizeof(SlotSpanRecord) <= 128, "a warp reads each in one round");
 
 }  // namespace
 

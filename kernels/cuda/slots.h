@@ -16,7 +16,11 @@
 //   fetch(logprobs)               one asynchronous copy of the results, and an event
 //   … later: wait(ticket)         the only wait
 //
-// At most kInFlight fetches may be unread.
+// At most kInFlight fetches may be unread. Grammar masks are not part of the laws yet: an executor that has them sets
+// `mask` in laws() between place and sample.
+// Measured on one H200 (bench_slots, graph replays, launch of the graph included): place 5.7 us for one slot, 6.1 us for 64
+// at 1,000 tokens, 9 us for 256 at 8,000; settle 2.4 us; n-gram drafts 1.3 us without, about 9 us with a full window to
+// search. Host: plan and upload 3.5 us for one span, 4.8 us for 64; fetch 1.7 us.
 #pragma once
 
 #include <array>
