@@ -37,8 +37,7 @@ __global__ void __launch_bounds__(256) embed_kernel(EmbedParams p) {
     } else {
       constexpr PackedFormat F = packed_format(D);
       const int64_t stage = k / kStageElements;
-      value = packed_value<D>(p.data + row / kTileRows * p.tile_bytes + stage * F.stage_bytes(),
-                              stage_blocks(p.cols, stage * kStageBlocks), static_cast<int>(row % kTileRows),
+      value = packed_value<D>(p.data + row / kTileRows * p.tile_bytes + stage * F.stage_bytes(), static_cast<int>(row % kTileRows),
                               static_cast<int>(k % kStageElements / kBlock), static_cast<int>(k % kBlock));
     }
     out[k] = p.scale * value;

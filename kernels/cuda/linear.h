@@ -10,58 +10,14 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <memory>
-#include <string>
-#include <tuple>
 #include <vector>
 
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/cuda_weight.h"
-#include "kernels/cuda/linear_blas.h"
+#include "kernels/cuda/linear_scratch.h"
 #include "kernels/ops.h"
 
 namespace slipstream::cuda {
-
-/// Memory of the products of one rank, and what was measured for their shapes. One product at a time uses it, which the
-/// rank's single stream ensures.
-class LinearScratch {
- public:
-  explicit LinearScratch(Context& context);
-
-  /// Notes a weight's shapes. Before reserve.
-  void plan(const CudaWeight& weight);
-  /// Allocates for products of up to max_rows rows and tunes cuBLASLt. Afterwards nothing is allocated.
-  void reserve(int32_t max_rows);
-  /// Bytes that reserve will take.
-  size_t bytes(int32_t max_rows) const;
-
-  BlasLt* blas() const { return blas_.get(); }
-  /// Why cuBLASLt is not used; empty when it is.
-  const std::string& no_blas_reason() const { return no_blas_reason_; }
-
-  float* partials() const { return partials_.as<float>(); }
-  size_t partial_floats() const { return partials_.bytes() / sizeof(float); }
-  int32_t* counters() const { return counters_.as<int32_t>(); }
-  void* workspace() const { return workspace_.data(); }
-  uint16_t* slice() const { return slice_.as<uint16_t>(); }
-  size_t slice_elements() const { return slice_.bytes() / sizeof(uint16_t); }
-  uint16_t* half_rows() const { return half_rows_.as<uint16_t>(); }
-
- private:
-  void tune(int32_t max_rows);
-
-  Context& context_;
-  std::unique_ptr<BlasLt> blas_;
-  std::string no_blas_reason_;
-  Buffer partials_;   // sums of blocks that share K
-  Buffer counters_;   // arrivals of those blocks; zero between launches
-  Buffer workspace_;  // cuBLASLt's
-  Buffer slice_;      // dequantised rows
-  Buffer half_rows_;  // activations as halves, for F16 weights
-  /// Segment (or slice) format, rows and cols; some weight of that shape, null for slices.
-  std::map<std::tuple<DType, int64_t, int64_t>, const std::byte*> shapes_;
-};
 
 /// The forms that `weight` wants its input in.
 uint8_t activation_forms(const CudaWeight& weight);

@@ -58,7 +58,7 @@ void check_blas(cublasStatus_t status, const char* what) {
 }  // namespace
 
 int32_t row_bucket(int32_t m) {
-  int32_t bucket = 16;
+  int32_t bucket = 1;
   while (bucket < m) bucket *= 2;
   return bucket;
 }

@@ -48,7 +48,7 @@ class BlasLt {
   std::unique_ptr<Cache> cache_;
 };
 
-/// Rows for which one tuned algorithm stands: the next power of two, at least 16.
+/// Rows for which one measurement stands: the next power of two.
 int32_t row_bucket(int32_t m);
 
 }  // namespace slipstream::cuda

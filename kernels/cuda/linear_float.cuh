@@ -5,7 +5,7 @@
 // 16-row operand, WR tiles x WK warps a block, ring of `stages` slots. Weights stay row-major, as cuBLASLt wants them.
 // F16 weights keep their 11 bits: activations are converted instead, clamped to the range of a half.
 //
-// Grid: (tiles / WR, splits, m / (8 NT)); 32 WR WK threads. k is a multiple of 8.
+// Grid: (row blocks or fewer, splits, m / (8 NT)); 32 WR WK threads. k is a multiple of 8.
 // Bytes: the weight once per 8 NT activation rows; the activations once per WR tiles, from L2.
 #pragma once
 
@@ -42,26 +42,30 @@ struct FloatKernel {
 
   __host__ __device__ static int x_rows(int m) { return m < 8 * NT ? m : 8 * NT; }
   static size_t shared_bytes(int m, int stages) {
-    const size_t ring = static_cast<size_t>(stages) * WK * (WR * kSlotBytes + x_rows(m) * kFloatRowBytes);
-    const size_t sums = static_cast<size_t>(WK) * WR * 16 * NT * 8 * 4;
-    return ring > sums ? ring : sums;
+    return sum_bytes<NT, WR, WK>() + static_cast<size_t>(stages) * WK * (WR * kSlotBytes + x_rows(m) * kFloatRowBytes);
   }
 
   /// 16-byte chunk c of row n stands at c ^ 4 (n & 1), so that the eight lanes of a phase (two rows) meet all banks.
   __device__ static int chunk_offset(int row, int chunk) { return row * kFloatRowBytes + ((chunk ^ ((row & 1) << 2)) << 4); }
 
-  __device__ static void multiply(const uint8_t* w, const uint8_t* x, int rows, int lane, float (&acc)[NT][4]) {
+  /// The offset of the lane's chunk of 32 elements j of a row of parity `odd`: constants but for two registers.
+  __device__ static int group_offset(int j, int odd, int t) { return j / 2 * 128 + ((j % 2) ^ odd) * 64 + t * 16; }
+
+  /// One stage. x_row[nt]: offset of this lane's column in each group of 8, and x_odd[nt] its parity.
+  __device__ static void multiply(const uint8_t* w, const uint8_t* x, const int (&x_row)[NT], const int (&x_odd)[NT], int lane,
+                                  float (&acc)[NT][4]) {
     const int g = lane / 4;
     const int t = lane % 4;
+    const uint8_t* w_row = w + g * kFloatRowBytes;
 #pragma unroll
     for (int j = 0; j < kFloatStage / 32; ++j) {
       // A lane's 8 elements feed two k16 products: the order of K inside them is the same for both operands.
-      const uint4 upper = *reinterpret_cast<const uint4*>(w + chunk_offset(g, 4 * j + t));
-      const uint4 lower = *reinterpret_cast<const uint4*>(w + chunk_offset(g + 8, 4 * j + t));
+      const int offset = group_offset(j, g & 1, t);
+      const uint4 upper = *reinterpret_cast<const uint4*>(w_row + offset);
+      const uint4 lower = *reinterpret_cast<const uint4*>(w_row + 8 * kFloatRowBytes + offset);
 #pragma unroll
       for (int nt = 0; nt < NT; ++nt) {
-        const int n = min(nt * 8 + g, rows - 1);
-        uint4 v = *reinterpret_cast<const uint4*>(x + chunk_offset(n, 4 * j + t));
+        uint4 v = *reinterpret_cast<const uint4*>(x + x_row[nt] + group_offset(j, x_odd[nt], t));
         if constexpr (D == DType::kBF16) {
           mma_bf16(acc[nt], upper.x, lower.x, upper.y, lower.y, v.x, v.y);
           mma_bf16(acc[nt], upper.z, lower.z, upper.w, lower.w, v.z, v.w);
@@ -81,79 +85,93 @@ struct FloatKernel {
     const int warp = threadIdx.x / 32;
     const int wr = warp % WR;
     const int wk = warp / WR;
-    const int64_t block_row = int64_t{blockIdx.x} * WR * 16;
-    const int64_t first_row = block_row + wr * 16;
     const int first_col = blockIdx.z * 8 * NT;
     const int rows = x_rows(p.o.m - first_col);
     const int x_bytes = x_rows(p.o.m) * kFloatRowBytes;
-
+    const int row_blocks = (p.o.n + 16 * WR - 1) / (16 * WR);
     const int groups = p.o.splits * WK;
     const int group = blockIdx.y * WK + wk;
     const int stage_count = (p.k + kFloatStage - 1) / kFloatStage;
-    const int mine = group < stage_count ? (stage_count - 1 - group) / groups + 1 : 0;
 
-    uint8_t* w_ring = ring + warp * p.stages * kSlotBytes;
-    uint8_t* x_ring = ring + (WR * WK * kSlotBytes + wk * x_bytes) * p.stages;
+    auto* sums = reinterpret_cast<float*>(ring);
+    uint8_t* rings = ring + sum_bytes<NT, WR, WK>();
+    uint8_t* w_ring = rings + warp * p.stages * kSlotBytes;
+    uint8_t* x_ring = rings + (WR * WK * kSlotBytes + wk * x_bytes) * p.stages;
 
-    const auto load_weight = [&](int i, int slot) {
-      const int64_t k0 = int64_t{group + i * groups} * kFloatStage;
-      uint8_t* to = w_ring + slot * kSlotBytes;
+    const auto load_weight = [&](const StageCursor& at) {
+      uint8_t* to = w_ring + at.slot * kSlotBytes;
       const int chunk = lane % 16;
-      const int64_t k = k0 + chunk * 8;
+      const int64_t k = int64_t{at.stage} * kFloatStage + chunk * 8;
 #pragma unroll
       for (int c = 0; c < 8; ++c) {
         const int row = c * 2 + lane / 16;
-        const int64_t n = min(first_row + row, int64_t{p.o.n} - 1);  // rows past the end are not stored
+        const int64_t n = min((at.row_block * WR + wr) * 16 + row, p.o.n - 1);  // rows past the end are not stored
         copy16_once_or_zero(to + chunk_offset(row, chunk), p.weight + (k < p.k ? n * p.k + k : 0), k < p.k);
       }
     };
-    const auto load_x = [&](int i, int slot) {
-      const int64_t k0 = int64_t{group + i * groups} * kFloatStage;
-      uint8_t* to = x_ring + slot * x_bytes;
-      for (int c = wr * 32 + lane; c < rows * 16; c += WR * 32) {
-        const int n = c / 16;
-        const int chunk = c % 16;
-        const int64_t k = k0 + chunk * 8;
-        copy16(to + chunk_offset(n, chunk), p.x + (k < p.k ? int64_t{first_col + n} * p.k + k : 0), k < p.k);
+    const int x_chunk = lane % 16;
+    const int chunk_row = wr * 2 + lane / 16;
+    const uint16_t* x_from = p.x + int64_t{first_col + min(chunk_row, rows - 1)} * p.k + x_chunk * 8;
+    const auto load_x = [&](const StageCursor& at) {
+      uint8_t* to = x_ring + at.slot * x_bytes;
+      const bool whole = at.stage * kFloatStage + x_chunk * 8 < p.k;
+      const int k0 = whole ? at.stage * kFloatStage : 0;
+#pragma unroll
+      for (int i = 0; i < (8 * NT + 2 * WR - 1) / (2 * WR); ++i) {
+        const int n = chunk_row + i * 2 * WR;
+        if (n < rows) copy16(to + chunk_offset(n, x_chunk), x_from + int64_t{i * 2 * WR} * p.k + k0, whole);
       }
     };
+    int x_row[NT], x_odd[NT];  // of this lane's columns: the last row stands in for those that are not
+#pragma unroll
+    for (int nt = 0; nt < NT; ++nt) {
+      const int n = min(nt * 8 + lane / 4, rows - 1);
+      x_row[nt] = n * kFloatRowBytes;
+      x_odd[nt] = n & 1;
+    }
+    const auto next = [&](StageCursor& at) { at.advance(group, groups, stage_count, gridDim.x, p.stages); };
 
     // Weights do not depend on the kernel before this one.
+    const bool idle = group >= stage_count;
     const int ahead = p.stages - 1;
-    for (int i = 0; i < min(ahead, mine); ++i) load_weight(i, i);
+    StageCursor load{static_cast<int>(blockIdx.x), group, 0};
+    if (!idle)
+      for (int i = 0; i < ahead && load.row_block < row_blocks; ++i, next(load)) load_weight(load);
     wait_for_previous_kernel();
     allow_next_kernel();
+    load = {static_cast<int>(blockIdx.x), group, 0};
     for (int i = 0; i < ahead; ++i) {
-      if (i < mine) load_x(i, i);
+      if (!idle && load.row_block < row_blocks) load_x(load), next(load);
       commit_copies();
     }
-    float acc[NT][4] = {};
-    int slot = 0;
-    int free_slot = ahead;
-    for (int i = 0; i < mine; ++i) {
-      wait_for_stage(p.stages);
-      if constexpr (WR == 1) {
-        __syncwarp();
-      } else {
-        named_barrier(wk + 1, WR * 32);
+    load.slot = ahead;  // also where fewer stages than slots were loaded: those slots are not read
+    StageCursor now{static_cast<int>(blockIdx.x), group, 0};
+    for (int row_block = blockIdx.x; row_block < row_blocks; row_block += gridDim.x) {
+      float acc[NT][4] = {};
+      for (int stage = group; stage < stage_count; stage += groups) {
+        wait_for_stage(p.stages);
+        if constexpr (WR == 1) {
+          __syncwarp();
+        } else {
+          named_barrier(wk + 1, WR * 32);
+        }
+        if (load.row_block < row_blocks) {
+          load_weight(load);
+          load_x(load);
+          next(load);
+        }
+        commit_copies();
+        multiply(w_ring + now.slot * kSlotBytes, x_ring + now.slot * x_bytes, x_row, x_odd, lane, acc);
+        next(now);
       }
-      if (i + ahead < mine) {
-        load_weight(i + ahead, free_slot);
-        load_x(i + ahead, free_slot);
-      }
-      commit_copies();
-      multiply(w_ring + slot * kSlotBytes, x_ring + slot * x_bytes, rows, lane, acc);
-      slot = slot + 1 == p.stages ? 0 : slot + 1;
-      free_slot = free_slot + 1 == p.stages ? 0 : free_slot + 1;
+      reduce_and_store<NT, WR, WK>(acc, sums, wr, wk, row_block, row_blocks, first_col, p.o);
     }
     wait_copies<0>();
-    __syncthreads();
-    reduce_and_store<NT, WR, WK>(acc, reinterpret_cast<float*>(ring), wr, wk, block_row, first_col, p.o);
   }
 };
 
 template <DType D, int NT, int WR, int WK>
-__global__ void __launch_bounds__(32 * WR * WK) float_linear_kernel(FloatLinearParams p) {
+__global__ void __launch_bounds__(32 * WR * WK, 2) float_linear_kernel(FloatLinearParams p) {
   FloatKernel<D, NT, WR, WK>::run(p);
 }
 

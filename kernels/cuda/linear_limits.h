@@ -6,10 +6,11 @@
 namespace slipstream::cuda {
 
 inline constexpr int64_t kPartialFloats = int64_t{4} << 20;  // sums of blocks that share K: 16 MB
+inline constexpr int kMaxSplits = 8;                          // blocks that share K
 inline constexpr int64_t kCounters = int64_t{1} << 16;       // one for each block of a split launch
 inline constexpr int64_t kSliceBytes = int64_t{64} << 20;    // BF16 rows that are dequantised before cuBLASLt
 /// Rows up to which the tensor-core kernels beat cuBLASLt (linear_report's figures).
 inline constexpr int32_t kFewRowsFloat = 64;
-inline constexpr int32_t kFewRowsQuant = 192;
+inline constexpr int32_t kFewRowsQuant = 128;
 
 }  // namespace slipstream::cuda

@@ -5,10 +5,16 @@
 // activation rows cost one instruction. A block is WR tiles x WK warps that share K. Stages come through a ring of
 // `stages` slots in shared memory: each warp's weights are its own, the activations of a stage are shared by the WR warps
 // of a K group. Arithmetic is that of kernels/README.md: exact integer dots per scale, then
-//   acc = fma(dot, w_scale * x_scale, acc); acc = fma(w_min, x_scale * sum(x), acc)
-// with stages summed warp by warp. sum(x) is a product with a matrix of ones, in the layout of the sums.
+//   acc = fma(dot, w_scale * x_scale, acc)
+// and the minima of a stage, [16 rows, 8 blocks] times x_scale * sum(x) [8 blocks, m], are one TF32 product more, with the
+// right operand in two parts, so that only bits below 2^-21 are lost (Q2_K: a minimum per 16, where sum(x) is a product
+// with a matrix of ones).
+// The products are bound by the issue of instructions well before the tensor cores: a stage is straight code, addresses
+// in it are constants, and scales become floats by one permutation and one fma (see RowScales).
 //
-// Grid: (tiles / WR, splits, m / (8 NT)); 32 WR WK threads; dynamic shared memory from shared_bytes().
+// A block goes through several WR-tile row blocks when the grid has fewer; its loads run ahead across them.
+//
+// Grid: (row blocks or fewer, splits, m / (8 NT)); 32 WR WK threads; dynamic shared memory from shared_bytes().
 // Bytes: the weight once per 8 NT activation rows; the activations once per WR tiles, from L2.
 #pragma once
 
@@ -25,9 +31,12 @@ struct QuantLinearParams {
   int32_t k;
   const int8_t* x;        // [m, k]
   const float* x_scale;   // [m, k / 32]
+  const int32_t* x_sum;   // [m, k / 32]
   int32_t stages;         // slots of a ring, 2..4
   LinearOutput o;
 };
+
+inline constexpr int kXRowBytes = kStageElements + 32;  // so that 8-byte reads of 4 neighbouring rows meet all banks
 
 /// Adding this to an integer below 2^22 in magnitude, as bits, gives the float kIntegerFloat + the integer.
 inline constexpr int kIntegerBits = 0x4b400000;
@@ -44,15 +53,18 @@ struct QuantKernel {
 
   /// Rows of activations that a block keeps: the unused columns of the operand repeat the last.
   __host__ __device__ static int x_rows(int m) { return m < 8 * NT ? m : 8 * NT; }
-  __host__ __device__ static int x_slot_bytes(int m) { return x_rows(m) * kStageElements + kStageBlocks * 8 * NT * 4; }
+  /// x_slot: rows of kXRowBytes, then x_scale [8 blocks][8 NT], then x_sum likewise for kMinProduct.
+  static constexpr bool kMinProduct = F.has_min && !F.per16;
+  static constexpr int kXScales = kStageBlocks * 8 * NT;
+  __host__ __device__ static int x_slot_bytes(int m) { return x_rows(m) * kXRowBytes + kXScales * (kMinProduct ? 8 : 4); }
+  /// What the products of offset formats are divided by: their codes stand at the top of a byte.
+  static constexpr float kFactor = 1.0f / static_cast<float>(1 << F.top_shift());
   static size_t shared_bytes(int m, int stages) {
-    const size_t ring = static_cast<size_t>(stages) * (WR * WK * kSlotBytes + WK * x_slot_bytes(m));
-    const size_t sums = static_cast<size_t>(WK) * WR * 16 * NT * 8 * 4;
-    return ring > sums ? ring : sums;
+    return sum_bytes<NT, WR, WK>() + static_cast<size_t>(stages) * (WR * WK * kSlotBytes + WK * x_slot_bytes(m));
   }
 
   /// The operand registers of both blocks of a pair.
-  __device__ static void unpack(const uint8_t* stage, int pairs, int pair, int lane, uint32_t (&a)[2][4]) {
+  __device__ static void unpack(const uint8_t* stage, int pair, int lane, uint32_t (&a)[2][4]) {
     const uint8_t* plane = stage;
     constexpr int kTop = F.top_shift();
     if constexpr (F.int8) {
@@ -66,7 +78,7 @@ struct QuantKernel {
     if constexpr (F.low4) {
       const uint4 v = reinterpret_cast<const uint4*>(plane + pair * 512)[lane];
       const uint32_t w[4] = {v.x, v.y, v.z, v.w};
-      plane += pairs * 512;
+      plane += kStagePairs * 512;
 #pragma unroll
       for (int h = 0; h < 2; ++h)
 #pragma unroll
@@ -84,7 +96,7 @@ struct QuantKernel {
     if constexpr (F.bits2) {
       constexpr int kShift = F.low4 ? 4 + kTop : kTop;  // where the two bits go in a byte
       const uint2 v = reinterpret_cast<const uint2*>(plane + pair * 256)[lane];
-      plane += pairs * 256;
+      plane += kStagePairs * 256;
 #pragma unroll
       for (int h = 0; h < 2; ++h)
 #pragma unroll
@@ -125,53 +137,71 @@ struct QuantKernel {
     }
   }
 
-  /// Scales of one row of a stage, kept as stored until a block needs them.
+  /// Scales of one row of a stage, kept as stored until a block needs them. Byte scales become floats without a
+  /// conversion: the byte as part of the float 2^15 + byte, then one fma with d and -2^15 d, which is exact.
   struct RowScales {
     uint4 packed, packed_min;
-    float d, dmin;
+    float d, d_base, dmin, dmin_base;
+
+    static constexpr bool kSigned = F.scales == ScaleLayout::kSub || F.scales == ScaleLayout::kSub16;
 
     __device__ void load(const uint8_t* scales, int row) {
-      constexpr float kFactor = 1.0f / static_cast<float>(1 << F.top_shift());
       if constexpr (F.scales == ScaleLayout::kHalf) {
         packed = reinterpret_cast<const uint4*>(scales)[row];
         if constexpr (F.has_min) packed_min = reinterpret_cast<const uint4*>(scales + 256)[row];
-        d = kFactor;
       } else if constexpr (F.scales == ScaleLayout::kExponent || F.scales == ScaleLayout::kSub) {
         const uint2 v = reinterpret_cast<const uint2*>(scales)[row];
         packed.x = v.x, packed.y = v.y;
-        if constexpr (F.scales == ScaleLayout::kSub)
-          d = __half2float(reinterpret_cast<const __half*>(scales + 128)[row]) * kFactor;
+        if constexpr (F.scales == ScaleLayout::kSub) d = __half2float(reinterpret_cast<const __half*>(scales + 128)[row]);
       } else {
         packed = reinterpret_cast<const uint4*>(scales)[row];
         if constexpr (F.scales == ScaleLayout::kSub16) {
-          d = __half2float(reinterpret_cast<const __half*>(scales + 256)[row]) * kFactor;
+          d = __half2float(reinterpret_cast<const __half*>(scales + 256)[row]);
         } else {
           const float2 both = __half22float2(reinterpret_cast<const __half2*>(scales + 256)[row]);
-          d = both.x * kFactor;
+          d = both.x;
           dmin = -both.y;
+          dmin_base = -32768.0f * dmin;
+        }
+        if constexpr (F.scales == ScaleLayout::kSubNibbles16) {
+          packed_min.x = (packed.x >> 4) & 0x0f0f0f0fu, packed.x &= 0x0f0f0f0fu;
+          packed_min.y = (packed.y >> 4) & 0x0f0f0f0fu, packed.y &= 0x0f0f0f0fu;
+          packed_min.z = (packed.z >> 4) & 0x0f0f0f0fu, packed.z &= 0x0f0f0f0fu;
+          packed_min.w = (packed.w >> 4) & 0x0f0f0f0fu, packed.w &= 0x0f0f0f0fu;
         }
       }
+      if constexpr (kSigned) {  // a signed byte with its top bit flipped is byte + 128
+        packed.x ^= 0x80808080u, packed.y ^= 0x80808080u;
+        if constexpr (F.scales == ScaleLayout::kSub16) packed.z ^= 0x80808080u, packed.w ^= 0x80808080u;
+      }
+      d_base = (kSigned ? -(32768.0f + 128.0f) : -32768.0f) * d;
     }
     __device__ static uint32_t word(const uint4& v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
-    __device__ static uint32_t byte(const uint4& v, int i) { return (word(v, i / 4) >> (8 * (i % 4))) & 255u; }
     __device__ static float half_of(const uint4& v, int i) {
       const uint32_t w = word(v, i / 2);
       return half_bits_to_float(static_cast<uint16_t>(i % 2 == 0 ? w & 0xffffu : w >> 16));
     }
-    /// Of elements 16 half.. of block b; `half` is 0 unless the format has a scale per 16.
+    /// 2^15 + byte i.
+    __device__ static float based(const uint4& v, int i) {
+      return __uint_as_float(__byte_perm(word(v, i / 4), 0x47000000u, 0x7404u + (static_cast<uint32_t>(i % 4) << 4)));
+    }
+    /// Of elements 16 half.. of block b; `half` is 0 unless the format has a scale per 16. Without kFactor.
     __device__ float scale(int b, int half) const {
-      if constexpr (F.scales == ScaleLayout::kHalf) return F.offset ? half_of(packed, b) * d : half_of(packed, b);
-      if constexpr (F.scales == ScaleLayout::kExponent) return exponent_scale(byte(packed, b));
-      if constexpr (F.scales == ScaleLayout::kSub) return d * static_cast<float>(static_cast<int8_t>(byte(packed, b)));
-      if constexpr (F.scales == ScaleLayout::kSubMin) return d * static_cast<float>(byte(packed, b));
-      if constexpr (F.scales == ScaleLayout::kSub16)
-        return d * static_cast<float>(static_cast<int8_t>(byte(packed, 2 * b + half)));
-      return d * static_cast<float>(byte(packed, 2 * b + half) & 15u);
+      if constexpr (F.scales == ScaleLayout::kHalf) return half_of(packed, b);
+      if constexpr (F.scales == ScaleLayout::kExponent) return exponent_scale((word(packed, b / 4) >> (8 * (b % 4))) & 255u);
+      return fmaf(based(packed, F.per16 ? 2 * b + half : b), d, d_base);
+    }
+    /// What `min_code` is multiplied with.
+    __device__ float min_factor() const { return F.scales == ScaleLayout::kHalf ? 1.0f : dmin; }
+    /// Of block b, unscaled, read from the stage.
+    __device__ static float min_code(const uint8_t* scales, int row, int b) {
+      if constexpr (F.scales == ScaleLayout::kHalf) return __half2float(reinterpret_cast<const __half*>(scales + 256)[row * 8 + b]);
+      return static_cast<float>(scales[row * 16 + 8 + b]);
     }
     __device__ float min(int b, int half) const {
       if constexpr (F.scales == ScaleLayout::kHalf) return half_of(packed_min, b);
-      if constexpr (F.scales == ScaleLayout::kSubMin) return dmin * static_cast<float>(byte(packed, 8 + b));
-      return dmin * static_cast<float>(byte(packed, 2 * b + half) >> 4);
+      if constexpr (F.scales == ScaleLayout::kSubMin) return fmaf(based(packed, 8 + b), dmin, dmin_base);
+      return fmaf(based(packed_min, 2 * b + half), dmin, dmin_base);
     }
   };
 
@@ -190,70 +220,76 @@ struct QuantKernel {
     acc[3] = fmaf(m1, s1, acc[3]);
   }
 
-  /// x: [rows][256] with 32-byte granule b of row n at granule b ^ (n & 7); x_scale [8 blocks][8 NT].
-  __device__ static void multiply(const uint8_t* w, const uint8_t* x, const float* x_scale, int rows, int blocks, int lane,
+  /// One stage. x: rows of kXRowBytes, the lane's column of each group at x_row[nt]; x_scale [8 blocks][8 NT].
+  __device__ static void multiply(const uint8_t* w, const uint8_t* x, const int (&x_row)[NT], const float* x_scale, int lane,
                                   float (&acc)[NT][4]) {
     const int g = lane / 4;
     const int t = lane % 4;
-    const int pairs = (blocks + 1) / 2;
     RowScales s0, s1;
-    s0.load(w + pairs * kPairBytes, g);
-    s1.load(w + pairs * kPairBytes, g + 8);
-    const uint8_t* x_row[NT];
-    int swizzle[NT];
-#pragma unroll
-    for (int nt = 0; nt < NT; ++nt) {
-      const int n = min(nt * 8 + g, rows - 1);
-      x_row[nt] = x + n * kStageElements;
-      swizzle[nt] = (n & 7) * 32;
-    }
+    s0.load(w + kStagePairs * kPairBytes, g);
+    s1.load(w + kStagePairs * kPairBytes, g + 8);
     constexpr uint32_t kOnes = 0x01010101u;
+    if constexpr (kMinProduct) {
+      const uint8_t* scales = w + kStagePairs * kPairBytes;
+      const float a0 = RowScales::min_code(scales, g, t), a1 = RowScales::min_code(scales, g + 8, t);
+      const float a2 = RowScales::min_code(scales, g, t + 4), a3 = RowScales::min_code(scales, g + 8, t + 4);
+      const int32_t* x_sum = reinterpret_cast<const int32_t*>(x_scale + kXScales);
+      const float f0 = s0.min_factor(), f1 = s1.min_factor();
 #pragma unroll
-    for (int pair = 0; pair < kStageBlocks / 2; ++pair) {
-      if (pair >= pairs) break;
+      for (int nt = 0; nt < NT; ++nt) {
+        const int at0 = t * 8 * NT + nt * 8 + g;
+        const int at1 = at0 + 4 * 8 * NT;
+        const float b0 = x_scale[at0] * static_cast<float>(x_sum[at0]);
+        const float b1 = x_scale[at1] * static_cast<float>(x_sum[at1]);
+        const float high0 = __uint_as_float(__float_as_uint(b0) & 0xffffe000u);
+        const float high1 = __uint_as_float(__float_as_uint(b1) & 0xffffe000u);
+        float sums[4] = {};
+        mma_tf32(sums, a0, a1, a2, a3, b0 - high0, b1 - high1);
+        mma_tf32(sums, a0, a1, a2, a3, high0, high1);
+        acc[nt][0] = fmaf(f0, sums[0], acc[nt][0]);
+        acc[nt][1] = fmaf(f0, sums[1], acc[nt][1]);
+        acc[nt][2] = fmaf(f1, sums[2], acc[nt][2]);
+        acc[nt][3] = fmaf(f1, sums[3], acc[nt][3]);
+      }
+    }
+#pragma unroll
+    for (int pair = 0; pair < kStagePairs; ++pair) {
       uint32_t a[2][4];
-      unpack(w, pairs, pair, lane, a);
+      unpack(w, pair, lane, a);
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         const int b = 2 * pair + h;
-        if (h == 1 && b >= blocks) break;
+        const float w0 = s0.scale(b, 0), w1 = s1.scale(b, 0);
         if constexpr (F.per16) {
-          const float w00 = s0.scale(b, 0), w01 = s0.scale(b, 1), w10 = s1.scale(b, 0), w11 = s1.scale(b, 1);
-          float m00 = 0, m01 = 0, m10 = 0, m11 = 0;
-          if constexpr (F.has_min) m00 = s0.min(b, 0), m01 = s0.min(b, 1), m10 = s1.min(b, 0), m11 = s1.min(b, 1);
+          const float w01 = s0.scale(b, 1), w11 = s1.scale(b, 1);
+          float m0 = 0, m1 = 0, m01 = 0, m11 = 0;
+          if constexpr (F.has_min) m0 = s0.min(b, 0), m1 = s1.min(b, 0), m01 = s0.min(b, 1), m11 = s1.min(b, 1);
 #pragma unroll
           for (int nt = 0; nt < NT; ++nt) {
-            const auto* granule = reinterpret_cast<const uint32_t*>(x_row[nt] + ((b * 32) ^ swizzle[nt]));
-            const uint32_t b0 = granule[t];
-            const uint32_t b1 = granule[4 + t];
+            const auto* block = reinterpret_cast<const uint32_t*>(x + x_row[nt] + b * kBlock);
+            const uint32_t b0 = block[t];
+            const uint32_t b1 = block[4 + t];
             const float2 xs = *reinterpret_cast<const float2*>(x_scale + b * 8 * NT + nt * 8 + 2 * t);
             int dots[4];
             mma_s8_k16(dots, a[h][0], a[h][1], b0, kIntegerBits);
-            accumulate(acc[nt], dots, w00, w10, xs);
+            accumulate(acc[nt], dots, w0, w1, xs);
             mma_s8_k16(dots, a[h][2], a[h][3], b1, kIntegerBits);
             accumulate(acc[nt], dots, w01, w11, xs);
             if constexpr (F.has_min) {
               mma_s8_k16(dots, kOnes, kOnes, b0, kIntegerBits);
-              accumulate_min(acc[nt], dots, m00, m10, xs);
+              accumulate_min(acc[nt], dots, m0, m1, xs);
               mma_s8_k16(dots, kOnes, kOnes, b1, kIntegerBits);
               accumulate_min(acc[nt], dots, m01, m11, xs);
             }
           }
         } else {
-          const float w0 = s0.scale(b, 0), w1 = s1.scale(b, 0);
-          float m0 = 0, m1 = 0;
-          if constexpr (F.has_min) m0 = s0.min(b, 0), m1 = s1.min(b, 0);
 #pragma unroll
           for (int nt = 0; nt < NT; ++nt) {
-            const uint2 v = reinterpret_cast<const uint2*>(x_row[nt] + ((b * 32) ^ swizzle[nt]))[t];
+            const uint2 v = reinterpret_cast<const uint2*>(x + x_row[nt] + b * kBlock)[t];
             const float2 xs = *reinterpret_cast<const float2*>(x_scale + b * 8 * NT + nt * 8 + 2 * t);
             int dots[4];
             mma_s8_k32(dots, a[h][0], a[h][1], a[h][2], a[h][3], v.x, v.y, kIntegerBits);
             accumulate(acc[nt], dots, w0, w1, xs);
-            if constexpr (F.has_min) {
-              mma_s8_k32(dots, kOnes, kOnes, kOnes, kOnes, v.x, v.y, kIntegerBits);
-              accumulate_min(acc[nt], dots, m0, m1, xs);
-            }
           }
         }
       }
@@ -266,91 +302,107 @@ struct QuantKernel {
     const int warp = threadIdx.x / 32;
     const int wr = warp % WR;
     const int wk = warp / WR;
-    const int64_t first_tile = int64_t{blockIdx.x} * WR;
-    const int64_t tile = min(first_tile + wr, int64_t{p.tiles} - 1);  // a spare warp repeats the last tile, unstored
     const int first_col = blockIdx.z * 8 * NT;
     const int rows = x_rows(p.o.m - first_col);
     const int x_bytes = x_slot_bytes(p.o.m);
-
+    const int row_blocks = (p.tiles + WR - 1) / WR;
     const int groups = p.o.splits * WK;
     const int group = blockIdx.y * WK + wk;
     const int stage_count = (p.k + kStageElements - 1) / kStageElements;
-    const int mine = group < stage_count ? (stage_count - 1 - group) / groups + 1 : 0;
-
-    uint8_t* w_ring = ring + warp * p.stages * kSlotBytes;
-    uint8_t* x_ring = ring + (WR * WK * kSlotBytes + wk * x_bytes) * p.stages;
-    const uint8_t* w_tile = p.weight + tile * p.tile_bytes;
     const int k_blocks = p.k / kBlock;
 
-    const auto load_weight = [&](int i, int slot) {
-      const int stage = group + i * groups;
-      const int bytes = (stage_blocks(p.k, int64_t{stage} * kStageBlocks) + 1) / 2 * kPairBytes + kScaleBytes;
-      const uint8_t* from = w_tile + int64_t{stage} * kSlotBytes;
-      uint8_t* to = w_ring + slot * kSlotBytes;
+    auto* sums = reinterpret_cast<float*>(ring);
+    uint8_t* rings = ring + sum_bytes<NT, WR, WK>();
+    uint8_t* w_ring = rings + warp * p.stages * kSlotBytes;
+    uint8_t* x_ring = rings + (WR * WK * kSlotBytes + wk * x_bytes) * p.stages;
+
+    const auto load_weight = [&](const StageCursor& at) {
+      const int64_t tile = min(at.row_block * WR + wr, p.tiles - 1);  // a spare warp repeats the last tile, unstored
+      const uint8_t* from = p.weight + tile * p.tile_bytes + int64_t{at.stage} * kSlotBytes + lane * 16;
+      uint8_t* to = w_ring + at.slot * kSlotBytes + lane * 16;
 #pragma unroll
-      for (int c = 0; c < (kSlotBytes + 511) / 512; ++c) {
-        const int at = c * 512 + lane * 16;
-        if (at < bytes) copy16_once(to + at, from + at);
+      for (int c = 0; c < (kSlotBytes + 511) / 512; ++c)
+        if (c * 512 + 512 <= kSlotBytes || c * 512 + lane * 16 < kSlotBytes) copy16_once(to + c * 512, from + c * 512);
+    };
+    // Each lane copies one 16-byte chunk of every 2 WR-th row, and one block's scale of every 4 WR-th; past K, zeros.
+    const int chunk = lane % 16;
+    const int chunk_row = wr * 2 + lane / 16;
+    const int scale_block = lane % kStageBlocks;
+    const int scale_row = wr * 4 + lane / kStageBlocks;
+    const int8_t* x_from = p.x + int64_t{first_col + min(chunk_row, rows - 1)} * p.k + chunk * 16;
+    const int64_t scale_from = int64_t{first_col + min(scale_row, rows - 1)} * k_blocks + scale_block;
+    const int chunk_to = chunk_row * kXRowBytes + chunk * 16;
+    const int scale_to = rows * kXRowBytes + (scale_block * 8 * NT + scale_row) * 4;
+    const auto load_x = [&](const StageCursor& at) {
+      uint8_t* to = x_ring + at.slot * x_bytes;
+      const bool whole = at.stage * kStageElements + chunk * 16 < p.k;
+      const int8_t* from = whole ? x_from + at.stage * kStageElements : p.x;
+      uint8_t* row_to = to + chunk_to;
+#pragma unroll 1
+      for (int n = chunk_row; n < rows; n += 2 * WR, from += whole ? 2 * WR * p.k : 0, row_to += 2 * WR * kXRowBytes)
+        copy16(row_to, from, whole);
+      const bool scaled = at.stage * kStageBlocks + scale_block < k_blocks;
+      int64_t from_scale = scaled ? scale_from + at.stage * kStageBlocks : 0;
+      uint8_t* scale = to + scale_to;
+#pragma unroll 1
+      for (int n = scale_row; n < rows; n += 4 * WR, from_scale += scaled ? 4 * WR * k_blocks : 0, scale += 4 * WR * 4) {
+        copy4(scale, p.x_scale + from_scale, scaled);
+        if constexpr (kMinProduct) copy4(scale + kXScales * 4, p.x_sum + from_scale, scaled);
       }
     };
-    const auto load_x = [&](int i, int slot) {
-      const int stage = group + i * groups;
-      const int blocks = stage_blocks(p.k, int64_t{stage} * kStageBlocks);
-      uint8_t* to = x_ring + slot * x_bytes;
-      const int8_t* from = p.x + int64_t{first_col} * p.k + int64_t{stage} * kStageElements;
-      for (int c = wr * 32 + lane; c < rows * 16; c += WR * 32) {
-        const int n = c / 16;
-        const int chunk = c % 16;  // 16 bytes: half a granule
-        if (chunk < 2 * blocks) copy16(to + n * kStageElements + ((chunk * 16) ^ ((n & 7) * 32)), from + int64_t{n} * p.k + chunk * 16);
-      }
-      float* scales = reinterpret_cast<float*>(to + rows * kStageElements);
-      const float* scale_from = p.x_scale + int64_t{first_col} * k_blocks + stage * kStageBlocks;
-      for (int c = wr * 32 + lane; c < rows * kStageBlocks; c += WR * 32) {
-        const int n = c / kStageBlocks;
-        const int b = c % kStageBlocks;
-        if (b < blocks) copy4(scales + b * 8 * NT + n, scale_from + int64_t{n} * k_blocks + b);
-      }
-    };
+    int x_row[NT];  // of this lane's column in each group of 8: the last row stands in for those that are not
+#pragma unroll
+    for (int nt = 0; nt < NT; ++nt) x_row[nt] = min(nt * 8 + lane / 4, rows - 1) * kXRowBytes;
+    const auto next = [&](StageCursor& at) { at.advance(group, groups, stage_count, gridDim.x, p.stages); };
 
     // Weights do not depend on the kernel before this one.
+    const bool idle = group >= stage_count;
     const int ahead = p.stages - 1;
-    for (int i = 0; i < min(ahead, mine); ++i) load_weight(i, i);
+    StageCursor load{static_cast<int>(blockIdx.x), group, 0};
+    if (!idle)
+      for (int i = 0; i < ahead && load.row_block < row_blocks; ++i, next(load)) load_weight(load);
     wait_for_previous_kernel();
     allow_next_kernel();
+    load = {static_cast<int>(blockIdx.x), group, 0};
     for (int i = 0; i < ahead; ++i) {
-      if (i < mine) load_x(i, i);
+      if (!idle && load.row_block < row_blocks) load_x(load), next(load);
       commit_copies();
     }
-    float acc[NT][4] = {};
-    int slot = 0;
-    int free_slot = ahead;
-    for (int i = 0; i < mine; ++i) {
-      wait_for_stage(p.stages);
-      if constexpr (WR == 1) {
-        __syncwarp();
-      } else {
-        named_barrier(wk + 1, WR * 32);
+    load.slot = ahead;  // also where fewer stages than slots were loaded: those slots are not read
+    StageCursor now{static_cast<int>(blockIdx.x), group, 0};
+    for (int row_block = blockIdx.x; row_block < row_blocks; row_block += gridDim.x) {
+      float acc[NT][4] = {};
+      for (int stage = group; stage < stage_count; stage += groups) {
+        wait_for_stage(p.stages);
+        if constexpr (WR == 1) {
+          __syncwarp();
+        } else {
+          named_barrier(wk + 1, WR * 32);
+        }
+        if (load.row_block < row_blocks) {
+          load_weight(load);
+          load_x(load);
+          next(load);
+        }
+        commit_copies();
+        const uint8_t* x_slot = x_ring + now.slot * x_bytes;
+        multiply(w_ring + now.slot * kSlotBytes, x_slot, x_row, reinterpret_cast<const float*>(x_slot + rows * kXRowBytes), lane,
+                 acc);
+        next(now);
       }
-      if (i + ahead < mine) {
-        load_weight(i + ahead, free_slot);
-        load_x(i + ahead, free_slot);
+      if constexpr (F.top_shift() != 0) {
+#pragma unroll
+        for (int nt = 0; nt < NT; ++nt)
+          for (float& sum : acc[nt]) sum *= kFactor;
       }
-      commit_copies();
-      const int blocks = stage_blocks(p.k, int64_t{group + i * groups} * kStageBlocks);
-      const uint8_t* x_slot = x_ring + slot * x_bytes;
-      multiply(w_ring + slot * kSlotBytes, x_slot, reinterpret_cast<const float*>(x_slot + rows * kStageElements), rows,
-               blocks, lane, acc);
-      slot = slot + 1 == p.stages ? 0 : slot + 1;
-      free_slot = free_slot + 1 == p.stages ? 0 : free_slot + 1;
+      reduce_and_store<NT, WR, WK>(acc, sums, wr, wk, row_block, row_blocks, first_col, p.o);
     }
     wait_copies<0>();
-    __syncthreads();
-    reduce_and_store<NT, WR, WK>(acc, reinterpret_cast<float*>(ring), wr, wk, first_tile * kTileRows, first_col, p.o);
   }
 };
 
 template <DType D, int NT, int WR, int WK>
-__global__ void __launch_bounds__(32 * WR * WK) quant_linear_kernel(QuantLinearParams p) {
+__global__ void __launch_bounds__(32 * WR * WK, NT < 8 ? 2 : 1) quant_linear_kernel(QuantLinearParams p) {
   QuantKernel<D, NT, WR, WK>::run(p);
 }
 

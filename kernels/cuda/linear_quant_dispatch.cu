@@ -47,20 +47,18 @@ __global__ void __launch_bounds__(128) dequantise_kernel(DequantiseParams p) {
   const int t = lane % 4;
   const int64_t stage = int64_t{blockIdx.x} * 4 + threadIdx.x / 32;
   if (stage * kStageElements >= p.cols) return;
-  const int blocks = stage_blocks(p.cols, stage * kStageBlocks);
-  const int pairs = (blocks + 1) / 2;
+  const int blocks = static_cast<int>(min(int64_t{kStageBlocks}, p.cols / kBlock - stage * kStageBlocks));
   const uint8_t* w = p.tiles + int64_t{blockIdx.y} * p.tile_bytes + stage * Kernel::kSlotBytes;
   typename Kernel::RowScales scales[2];
-  for (int r = 0; r < 2; ++r) scales[r].load(w + pairs * Kernel::kPairBytes, g + 8 * r);
+  for (int r = 0; r < 2; ++r) scales[r].load(w + kStagePairs * Kernel::kPairBytes, g + 8 * r);
 #pragma unroll
-  for (int pair = 0; pair < kStageBlocks / 2; ++pair) {
-    if (pair >= pairs) break;
+  for (int pair = 0; pair < kStagePairs; ++pair) {
     uint32_t a[2][4];
-    Kernel::unpack(w, pairs, pair, lane, a);
+    Kernel::unpack(w, pair, lane, a);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int b = 2 * pair + h;
-      if (b >= blocks) break;
+      if (b >= blocks) continue;
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         const int64_t row = int64_t{blockIdx.y} * kTileRows + g + 8 * r;
@@ -69,7 +67,7 @@ __global__ void __launch_bounds__(128) dequantise_kernel(DequantiseParams p) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           const uint32_t word = a[h][r + 2 * half];
-          const float scale = scales[r].scale(b, F.per16 ? half : 0);
+          const float scale = scales[r].scale(b, F.per16 ? half : 0) * Kernel::kFactor;
           const float min = F.has_min ? scales[r].min(b, F.per16 ? half : 0) : 0.0f;
           float v[4];
 #pragma unroll

@@ -1,3 +1,4 @@
+// See linear_shape.h.
 #include "kernels/cuda/linear_shape.h"
 
 #include <algorithm>
@@ -7,41 +8,68 @@
 namespace slipstream::cuda {
 namespace {
 
-/// Splits of K that give every multiprocessor about `blocks_wanted` blocks, as long as each warp keeps a stage.
-int32_t choose_splits(const Context& context, const TileShape& s, int32_t m, int64_t row_tiles, int64_t k_stages) {
-  const int64_t blocks = (row_tiles + s.wr - 1) / s.wr * ((m + 8 * s.nt - 1) / (8 * s.nt));
-  const int64_t wanted = int64_t{2} * context.facts().multiprocessors;
-  if (blocks * 2 > wanted) return 1;
-  const int64_t by_stages = std::max<int64_t>(1, k_stages / (2 * s.wk));
-  const int64_t by_memory = std::max<int64_t>(1, kPartialFloats / (int64_t{m} * row_tiles * 16));
-  return static_cast<int32_t>(std::min({wanted / blocks, by_stages, by_memory, int64_t{8}}));
+bool is_block(DType dtype) { return dtype_info(dtype).block_elements > 1; }
+int64_t row_blocks(const TileShape& s, int64_t rows) { return (rows + 16 * s.wr - 1) / (16 * s.wr); }
+int64_t column_blocks(const TileShape& s, int32_t m) { return (m + 8 * s.nt - 1) / (8 * s.nt); }
+int64_t k_stages(DType dtype, int64_t cols) { return is_block(dtype) ? (cols + 255) / 256 : (cols + 127) / 128; }
+
+size_t shared_bytes(DType dtype, const TileShape& s, int32_t m) {
+  return is_block(dtype) ? quant_shared_bytes(dtype, s, m) : float_shared_bytes(s, m);
 }
 
-template <class SharedBytes>
-TileShape choose(const Context& context, int32_t m, int64_t row_tiles, int64_t k_stages, SharedBytes&& shared_bytes) {
-  // Two blocks a multiprocessor hide each other's start and end; the deepest ring that leaves room for both wins.
-  TileShape s;
-  if (m <= 2) s = {1, 1, 8, 4, 1};
-  else if (m <= 8) s = {1, 2, 4, 4, 1};
-  else if (m <= 16) s = {2, 4, 2, 4, 1};
-  else if (m <= 32) s = {4, 8, 1, 4, 1};
-  else s = {8, 8, 1, 4, 1};
+/// Blocks of the shape that an SM can hold by shared memory, at most 2 (the kernels' registers).
+int32_t resident_blocks(const Context& context, DType dtype, const TileShape& s, int32_t m) {
+  const size_t bytes = shared_bytes(dtype, s, m);
   const size_t limit = context.shared_bytes_per_block();
-  const size_t half = limit > 128 * 1024 ? limit / 2 - 1024 : limit;
-  while (s.stages > 2 && shared_bytes(s) > half) --s.stages;
-  if (shared_bytes(s) > limit) s = {4, 8, 1, 2, 1};  // SM86, SM89, SM120: two passes of 32 rows
-  s.splits = choose_splits(context, s, m, row_tiles, k_stages);
-  return s;
+  if (bytes == 0 || bytes > limit) return 0;
+  return 2 * (bytes + 1024) <= limit ? 2 : 1;  // a block costs 1 KB beside its own
+}
+
+bool splits_fit(DType dtype, const TileShape& s, int32_t m, int64_t rows, int64_t cols) {
+  return s.splits == 1 || (s.splits * s.wk <= k_stages(dtype, cols) && s.splits * m * rows <= kPartialFloats &&
+                           row_blocks(s, rows) * column_blocks(s, m) <= kCounters);
 }
 
 }  // namespace
 
-TileShape choose_quant_shape(const Context& context, DType dtype, int32_t m, int64_t row_tiles, int64_t k_stages) {
-  return choose(context, m, row_tiles, k_stages, [&](const TileShape& s) { return quant_shared_bytes(dtype, s, m); });
+TileShape choose_shape(const Context& context, DType dtype, int32_t m, int64_t rows, int64_t cols) {
+  const int32_t sms = context.facts().multiprocessors;
+  TileShape s;
+  if (m <= 8) s = is_block(dtype) && m > 2 ? TileShape{1, 2, 4, 4} : TileShape{1, 1, 8, 4};
+  else if (m <= 16) s = {2, 4, 2, 4};
+  else if (m <= 32 || is_block(dtype)) s = {4, 8, 1, 4};
+  else s = {8, 8, 1, 4};
+  // Two blocks a multiprocessor hide each other's start and end: the deepest ring that leaves room for both.
+  while (s.stages > 2 && resident_blocks(context, dtype, s, m) < 2) --s.stages;
+  if (resident_blocks(context, dtype, s, m) == 0) s = {4, 8, 1, 2};  // SM86, SM89, SM120: passes of 32 rows
+  const int64_t wanted = int64_t{2} * sms;
+  const int64_t blocks = row_blocks(s, rows) * column_blocks(s, m);
+  TileShape split = s;
+  for (split.splits = 2; split.splits <= kMaxSplits && blocks * split.splits <= wanted; split.splits *= 2)
+    if (splits_fit(dtype, split, m, rows, cols)) s = split;
+  return s;
 }
 
-TileShape choose_float_shape(const Context& context, int32_t m, int64_t row_tiles, int64_t k_stages) {
-  return choose(context, m, row_tiles, k_stages, [&](const TileShape& s) { return float_shared_bytes(s, m); });
+std::vector<TileShape> candidate_shapes(const Context& context, DType dtype, int32_t m, int64_t rows, int64_t cols) {
+  const int32_t sms = context.facts().multiprocessors;
+  std::vector<TileShape> candidates = {choose_shape(context, dtype, m, rows, cols)};
+  const auto add = [&](const TileShape& s) {
+    const int64_t blocks = row_blocks(s, rows);
+    if (resident_blocks(context, dtype, s, m) == 0 || !splits_fit(dtype, s, m, rows, cols)) return;
+    if (s.blocks != 0 && (s.blocks >= blocks || s.splits > 1)) return;
+    if (s.splits > 1 && blocks * s.splits > 4 * sms) return;
+    candidates.push_back(s);
+  };
+  const int32_t widest = m <= 8 ? 1 : m <= 16 ? 2 : m <= 32 ? 4 : 8;
+#define SLIPSTREAM_ADD(NT, WR, WK)                                                                 \
+  if (NT == widest || (NT == 4 && widest == 8))                                                    \
+    for (const int32_t stages : {2, 3, 4}) {                                                       \
+      for (const int32_t splits : {1, 2, 4, 8}) add({NT, WR, WK, stages, splits});                 \
+      for (const int32_t per_sm : {1, 2}) add({NT, WR, WK, stages, 1, per_sm * sms});              \
+    }
+  SLIPSTREAM_LINEAR_SHAPES(SLIPSTREAM_ADD)
+#undef SLIPSTREAM_ADD
+  return candidates;
 }
 
 }  // namespace slipstream::cuda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "kernels/cuda/context.h"
 #include "kernels/tensor.h"
@@ -17,13 +18,15 @@ struct TileShape {
   int32_t wk = 8;      // warps that share K
   int32_t stages = 3;  // ring slots
   int32_t splits = 1;  // blocks that share K
+  int32_t blocks = 0;  // of the grid's rows, each then taking several row blocks; 0: one each
 };
 
 /// Block shapes that are built, X(nt, wr, wk).
-#define SLIPSTREAM_LINEAR_SHAPES(X) X(1, 1, 8) X(1, 2, 4) X(2, 2, 4) X(2, 4, 2) X(4, 4, 2) X(4, 8, 1) X(8, 8, 1)
+#define SLIPSTREAM_LINEAR_SHAPES(X) X(1, 1, 8) X(1, 2, 4) X(1, 4, 2) X(2, 4, 2) X(2, 8, 1) X(4, 8, 1) X(8, 8, 1)
 
-/// Dynamic shared memory of the shape; 0 when it is not built.
+/// Dynamic shared memory of the shape for a block format; 0 when it is not built.
 size_t quant_shared_bytes(DType dtype, const TileShape& shape, int32_t m);
+/// The same for BF16 and F16.
 size_t float_shared_bytes(const TileShape& shape, int32_t m);
 
 /// Launches one product. dtype is a block format; the shape is built and fits the context's shared memory.
@@ -31,8 +34,9 @@ void launch_quant(Context& context, DType dtype, QuantLinearParams params, const
 /// dtype is kBF16 or kF16.
 void launch_float(Context& context, DType dtype, FloatLinearParams params, const TileShape& shape);
 
-/// `row_tiles` 16-row tiles, `k_stages` stages of K each.
-TileShape choose_quant_shape(const Context& context, DType dtype, int32_t m, int64_t row_tiles, int64_t k_stages);
-TileShape choose_float_shape(const Context& context, int32_t m, int64_t row_tiles, int64_t k_stages);
+/// A good shape for m rows of a [rows, cols] weight, by rule. dtype is a block format, kBF16 or kF16.
+TileShape choose_shape(const Context& context, DType dtype, int32_t m, int64_t rows, int64_t cols);
+/// The shapes worth measuring; never empty.
+std::vector<TileShape> candidate_shapes(const Context& context, DType dtype, int32_t m, int64_t rows, int64_t cols);
 
 }  // namespace slipstream::cuda

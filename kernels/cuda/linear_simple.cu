@@ -37,8 +37,7 @@ __device__ float weight_value(const SimpleParams& p, int64_t n, int64_t k) {
   } else {
     constexpr PackedFormat F = packed_format(D);
     const int64_t stage = k / kStageElements;
-    return packed_value<D>(p.weight + n / kTileRows * p.tile_bytes + stage * F.stage_bytes(),
-                           stage_blocks(p.k, stage * kStageBlocks), static_cast<int>(n % kTileRows),
+    return packed_value<D>(p.weight + n / kTileRows * p.tile_bytes + stage * F.stage_bytes(), static_cast<int>(n % kTileRows),
                            static_cast<int>(k % kStageElements / kBlock), static_cast<int>(k % kBlock));
   }
 }

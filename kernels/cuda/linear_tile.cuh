@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/linear_limits.h"
+
 namespace slipstream::cuda {
 
 __device__ inline uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
@@ -25,8 +27,9 @@ __device__ inline void copy16_once_or_zero(void* shared, const void* global, boo
                "r"(valid ? 16 : 0)
                : "memory");
 }
-__device__ inline void copy4(void* shared, const void* global) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(shared)), "l"(global) : "memory");
+__device__ inline void copy4(void* shared, const void* global, bool valid) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(shared)), "l"(global), "r"(valid ? 4 : 0)
+               : "memory");
 }
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N>
@@ -87,80 +90,116 @@ __device__ inline void mma_f16(float (&d)[4], uint32_t a0, uint32_t a1, uint32_t
                : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
+/// d += a b: a 16 x 8, b 8 x 8, both rounded towards zero to TF32 (10 bits of mantissa).
+__device__ inline void mma_tf32(float (&d)[4], float a0, float a1, float a2, float a3, float b0, float b1) {
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(__float_as_uint(a0)), "r"(__float_as_uint(a1)), "r"(__float_as_uint(a2)), "r"(__float_as_uint(a3)),
+                 "r"(__float_as_uint(b0)), "r"(__float_as_uint(b1)));
+}
+
 /// Where the sums of a launch go.
 struct LinearOutput {
   const float* bias;    // [n] or null
   float* out;           // row r at out + r * out_stride: [m, n]
   int64_t out_stride;
   int32_t m, n;
-  int32_t splits;       // blocks that share K (gridDim.y)
+  int32_t splits;       // blocks that share K (gridDim.y), at most kMaxSplits
   float* partials;      // [splits, m, n], splits > 1 only
-  int32_t* counters;    // [gridDim.x * gridDim.z], zero before and after, splits > 1 only
+  int32_t* counters;    // [row blocks * gridDim.z], zero before and after, splits > 1 only
 };
 
-/// Sums acc over the WK warps (and the splits) that share a 16-row tile, and stores rows first_row.. of columns
-/// first_col... Lane l holds rows g, g + 8 and columns 8 nt + 2 t, + 1 (g = l / 4, t = l % 4). `shared` has at least
-/// WK * WR * 16 * NT * 8 floats and is free. Every thread of the block calls it.
+/// Sums acc over the WK warps (and the splits) that share the 16 WR rows of `row_block`, and stores columns first_col...
+/// Lane l holds rows g, g + 8 and columns 8 nt + 2 t, + 1 (g = l / 4, t = l % 4). `sums` has sum_bytes<NT, WR, WK>().
+/// Every thread of the block calls it; `sums` may be in use by the call before.
 template <int NT, int WR, int WK>
-__device__ void reduce_and_store(const float (&acc)[NT][4], float* shared, int wr, int wk, int64_t first_row, int first_col,
-                                 const LinearOutput& o) {
+__device__ void reduce_and_store(const float (&acc)[NT][4], float* sums, int wr, int wk, int row_block, int row_blocks,
+                                 int first_col, const LinearOutput& o) {
   constexpr int kRows = 16 * WR;
   constexpr int kCols = 8 * NT;
   constexpr int kThreads = 32 * WR * WK;
   const int lane = threadIdx.x % 32;
-  const int g = lane / 4;
-  const int t = lane % 4;
-  float* mine = shared + wk * kCols * kRows + wr * 16;
-#pragma unroll
-  for (int nt = 0; nt < NT; ++nt) {
-    float* column = mine + (nt * 8 + 2 * t) * kRows;
-    column[g] = acc[nt][0];
-    column[kRows + g] = acc[nt][1];
-    column[g + 8] = acc[nt][2];
-    column[kRows + g + 8] = acc[nt][3];
-  }
-  __syncthreads();
-  const int cols = min(kCols, o.m - first_col);
-  const auto block_sum = [&](int i) {
-    float sum = shared[i];
-#pragma unroll
-    for (int k = 1; k < WK; ++k) sum += shared[k * kCols * kRows + i];
-    return sum;
-  };
-  if (o.splits == 1) {
-    for (int i = threadIdx.x; i < cols * kRows; i += kThreads) {
-      const int64_t row = first_row + i % kRows;
-      if (row >= o.n) continue;
-      const float bias = o.bias == nullptr ? 0.0f : o.bias[row];
-      o.out[(first_col + i / kRows) * o.out_stride + row] = block_sum(i) + bias;
-    }
-    return;
-  }
+  const int64_t first_row = int64_t{row_block} * kRows;
   const int64_t split_size = int64_t{o.m} * o.n;
-  for (int i = threadIdx.x; i < cols * kRows; i += kThreads) {
-    const int64_t row = first_row + i % kRows;
-    if (row < o.n) o.partials[blockIdx.y * split_size + int64_t{first_col + i / kRows} * o.n + row] = block_sum(i);
+  const int cols = min(kCols, o.m - first_col);
+  const auto store = [&](int row_in_block, int col, float sum) {
+    const int64_t row = first_row + row_in_block;
+    if (row >= o.n || col >= cols) return;
+    if (o.splits > 1) o.partials[blockIdx.y * split_size + int64_t{first_col + col} * o.n + row] = sum;
+    else o.out[(first_col + col) * o.out_stride + row] = sum + (o.bias == nullptr ? 0.0f : o.bias[row]);
+  };
+  if constexpr (WK == 1) {
+#pragma unroll
+    for (int nt = 0; nt < NT; ++nt)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) store(wr * 16 + lane / 4 + 8 * (i / 2), nt * 8 + lane % 4 * 2 + i % 2, acc[nt][i]);
+  } else {
+    __syncthreads();
+    float* mine = sums + wk * kCols * kRows + wr * 16 + lane / 4;
+#pragma unroll
+    for (int nt = 0; nt < NT; ++nt)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) mine[(nt * 8 + lane % 4 * 2 + i % 2) * kRows + 8 * (i / 2)] = acc[nt][i];
+    __syncthreads();
+    for (int i = threadIdx.x; i < cols * kRows; i += kThreads) {
+      float sum = sums[i];
+#pragma unroll
+      for (int k = 1; k < WK; ++k) sum += sums[k * kCols * kRows + i];
+      store(i % kRows, i / kRows, sum);
+    }
   }
+  if (o.splits == 1) return;
   // The last block to arrive adds the splits in order, so that the result does not depend on the arrival.
   __shared__ bool last;
   __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
-    int32_t* counter = o.counters + blockIdx.z * gridDim.x + blockIdx.x;
+    int32_t* counter = o.counters + blockIdx.z * row_blocks + row_block;
     last = atomicAdd(counter, 1) == o.splits - 1;
     if (last) *counter = 0;
   }
   __syncthreads();
   if (!last) return;
   __threadfence();
-  for (int i = threadIdx.x; i < cols * kRows; i += kThreads) {
-    const int64_t row = first_row + i % kRows;
-    if (row >= o.n) continue;
-    const int64_t at = int64_t{first_col + i / kRows} * o.n + row;
-    float sum = __ldcg(o.partials + at);
-    for (int s = 1; s < o.splits; ++s) sum += __ldcg(o.partials + s * split_size + at);
-    o.out[(first_col + i / kRows) * o.out_stride + row] = sum + (o.bias == nullptr ? 0.0f : o.bias[row]);
+  constexpr int kBatch = 4;  // elements whose loads are in flight together, times the splits
+  for (int first = threadIdx.x; first < cols * kRows; first += kBatch * kThreads) {
+    float part[kBatch][kMaxSplits];
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) {
+      const int i = first + j * kThreads;
+      const int64_t row = first_row + i % kRows;
+      const float* from = o.partials + int64_t{first_col + i / kRows} * o.n + row;
+#pragma unroll
+      for (int s = 0; s < kMaxSplits; ++s)
+        part[j][s] = i < cols * kRows && row < o.n && s < o.splits ? __ldcg(from + s * split_size) : 0.0f;
+    }
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) {
+      const int i = first + j * kThreads;
+      const int64_t row = first_row + i % kRows;
+      if (i >= cols * kRows || row >= o.n) continue;
+      float sum = part[j][0];
+#pragma unroll
+      for (int s = 1; s < kMaxSplits; ++s) sum += part[j][s];
+      o.out[(first_col + i / kRows) * o.out_stride + row] = sum + (o.bias == nullptr ? 0.0f : o.bias[row]);
+    }
   }
 }
+template <int NT, int WR, int WK>
+__host__ __device__ constexpr size_t sum_bytes() {
+  return WK == 1 ? 0 : sizeof(float) * WK * WR * 16 * NT * 8;
+}
+
+/// A warp's way through its stages, block after block: loads run ahead of products, across blocks.
+struct StageCursor {
+  int row_block, stage, slot;
+
+  /// first: the warp's first stage; step: between its stages; end: stages in all.
+  __device__ void advance(int first, int step, int end, int block_step, int slots) {
+    stage += step;
+    if (stage >= end) stage = first, row_block += block_step;
+    slot = slot + 1 == slots ? 0 : slot + 1;
+  }
+};
 
 }  // namespace slipstream::cuda

@@ -1,8 +1,8 @@
 // How the CUDA backend keeps block-quantised matrices: tiles of 16 output rows, whose bytes lie as the lanes of
 // mma.m16n8k32 want them. Owns the byte layout: repacking writes it, kernels read it. Knows no launch and no stream.
 //
-// A tile is a run of stages of 256 elements of K (8 blocks of 32), ascending; the last stage may have fewer blocks. A
-// stage is: code planes of its block pairs (64 elements; an odd last block has a zero neighbour), then the scales.
+// A tile is a run of stages of 256 elements of K (8 blocks of 32), ascending; K is padded to whole stages with zeros. A
+// stage is: code planes of its 4 block pairs (64 elements), then the scales.
 //   low4   512 bytes a pair: lane l has 16 bytes: block 0 of rows g, g + 8, then block 1 of rows g, g + 8 (g = l / 4)
 //   bits2  256 bytes a pair: lane l has 8 bytes: block 0, block 1; register i of the operand in bits 2i of each byte
 //   bits1  128 bytes a pair: lane l has 4 bytes; register i of block h in bit 4h + i of each byte
@@ -33,6 +33,7 @@ namespace slipstream::cuda {
 inline constexpr int kTileRows = 16;
 inline constexpr int kBlock = 32;        // elements that share an activation scale
 inline constexpr int kStageBlocks = 8;
+inline constexpr int kStagePairs = kStageBlocks / 2;
 inline constexpr int kStageElements = kBlock * kStageBlocks;
 
 enum class ScaleLayout : uint8_t { kHalf, kExponent, kSub, kSubMin, kSub16, kSubNibbles16 };
@@ -60,12 +61,9 @@ struct PackedFormat {
     }
     return 0;
   }
-  __host__ __device__ constexpr int stage_bytes(int blocks = kStageBlocks) const {
-    return (blocks + 1) / 2 * pair_bytes() + scale_bytes();
-  }
+  __host__ __device__ constexpr int stage_bytes() const { return kStagePairs * pair_bytes() + scale_bytes(); }
   __host__ __device__ constexpr int64_t tile_bytes(int64_t cols) const {
-    const int64_t tail = cols % kStageElements / kBlock;
-    return cols / kStageElements * stage_bytes() + (tail == 0 ? 0 : stage_bytes(static_cast<int>(tail)));
+    return (cols + kStageElements - 1) / kStageElements * stage_bytes();
   }
   /// Left shift that puts a code at the top of its byte (offset formats), otherwise 0.
   __host__ __device__ constexpr int top_shift() const { return offset ? 8 - bits : 0; }
@@ -90,12 +88,6 @@ __host__ __device__ constexpr PackedFormat packed_format(DType dtype) {
     case DType::kMXFP4:  return {4, true, false, false, false, false, true, false, false, S::kExponent};
     default: return {};
   }
-}
-
-/// Blocks of the stage that starts at block `first`.
-__host__ __device__ constexpr int stage_blocks(int64_t cols, int64_t first) {
-  const int64_t left = cols / kBlock - first;
-  return left < kStageBlocks ? static_cast<int>(left) : kStageBlocks;
 }
 
 /// The 16 levels of a table format, four to a word: kIQ4Values and kE2M1Doubled of kernels/formats.h.
@@ -142,13 +134,12 @@ __device__ inline float exponent_scale(uint32_t e) {
   return __uint_as_float(e < 2 ? 0x00200000u << e : (e - 1) << 23);
 }
 
-/// The value of element e (0..31) of block `block` of row `row` in a stage of `blocks` blocks: the readable inverse of
-/// the layout, with the roundings of dequantize_row.
+/// The value of element e (0..31) of block `block` of row `row` of a stage: the readable inverse of the layout, with the
+/// roundings of dequantize_row.
 template <DType D>
-__device__ inline float packed_value(const uint8_t* stage, int blocks, int row, int block, int e) {
+__device__ inline float packed_value(const uint8_t* stage, int row, int block, int e) {
   constexpr PackedFormat F = packed_format(D);
   const CodePlace at = code_place(F.per16, row, e);
-  const int pairs = (blocks + 1) / 2;
   const int pair = block / 2;
   const int h = block % 2;
   const uint8_t* plane = stage;
@@ -157,19 +148,19 @@ __device__ inline float packed_value(const uint8_t* stage, int blocks, int row, 
     const uint8_t* word = plane + pair * 512 + at.lane * 16 + h * 8 + (at.reg & 1) * 4;
     const int nibble = F.table ? 4 * (at.reg / 2) + at.byte : 2 * at.byte + at.reg / 2;
     code = (word[nibble / 2] >> (4 * (nibble % 2))) & 15;
-    plane += pairs * 512;
+    plane += kStagePairs * 512;
   }
   if constexpr (F.bits2) {
     code |= ((plane[pair * 256 + at.lane * 8 + h * 4 + at.byte] >> (2 * at.reg)) & 3) << (F.low4 ? 4 : 0);
-    plane += pairs * 256;
+    plane += kStagePairs * 256;
   }
   if constexpr (F.bits1) {
     code |= ((plane[pair * 128 + at.lane * 4 + at.byte] >> (4 * h + at.reg)) & 1) << (F.bits - 1);
-    plane += pairs * 128;
+    plane += kStagePairs * 128;
   }
   if constexpr (F.int8) {
     code = static_cast<int8_t>(plane[pair * 1024 + h * 512 + at.lane * 16 + at.reg * 4 + at.byte]);
-    plane += pairs * 1024;
+    plane += kStagePairs * 1024;
   }
   if constexpr (F.offset) code = (code ^ (1 << (F.bits - 1))) - (1 << (F.bits - 1));  // already flipped: sign-extend
   if constexpr (F.table) code = static_cast<int8_t>((CodeTable<D>::word(code / 4) >> (8 * (code % 4))) & 255);

@@ -102,8 +102,7 @@ __global__ void __launch_bounds__(128) repack_kernel(RepackParams p) {
   const int64_t tile = int64_t{blockIdx.y} + int64_t{blockIdx.z} * 65535;
   if (tile * kTileRows >= p.rows) return;
   const int64_t first_block = int64_t{blockIdx.x} * kStageBlocks;
-  const int blocks = stage_blocks(p.cols, first_block);
-  const int pairs = (blocks + 1) / 2;
+  const int blocks = static_cast<int>(min(int64_t{kStageBlocks}, p.cols / kBlock - first_block));  // the rest is zero
   uint8_t* stage = p.tiles + tile * p.tile_bytes + int64_t{blockIdx.x} * F.stage_bytes();
   const int per_stored = p.block_elements / kBlock;
   const auto stored = [&](int row, int64_t block) {
@@ -112,44 +111,42 @@ __global__ void __launch_bounds__(128) repack_kernel(RepackParams p) {
 
   const int pair = threadIdx.x / 32;
   const int lane = threadIdx.x % 32;
-  if (pair < pairs) {
-    uint32_t low[4] = {}, two[2] = {}, one = 0, bytes[8] = {};
+  uint32_t low[4] = {}, two[2] = {}, one = 0, bytes[8] = {};
 #pragma unroll
-    for (int h = 0; h < 2; ++h)
+  for (int h = 0; h < 2; ++h)
 #pragma unroll
-      for (int reg = 0; reg < 4; ++reg) {
-        const int row = lane / 4 + 8 * (reg & 1);
-        const int block = 2 * pair + h;
-        if (block >= blocks || tile * kTileRows + row >= p.rows) continue;
-        const uint8_t* b = stored(row, first_block + block);
-        const int j = static_cast<int>((first_block + block) % per_stored);
+    for (int reg = 0; reg < 4; ++reg) {
+      const int row = lane / 4 + 8 * (reg & 1);
+      const int block = 2 * pair + h;
+      if (block >= blocks || tile * kTileRows + row >= p.rows) continue;
+      const uint8_t* b = stored(row, first_block + block);
+      const int j = static_cast<int>((first_block + block) % per_stored);
 #pragma unroll
-        for (int byte = 0; byte < 4; ++byte) {
-          uint32_t code = static_cast<uint32_t>(raw_code<D>(b, j, code_element(F.per16, lane, reg, byte)));
-          if constexpr (F.offset) code ^= 1u << (F.bits - 1);
-          const int nibble = F.table ? 4 * (reg / 2) + byte : 2 * byte + reg / 2;
-          if constexpr (F.low4) low[2 * h + (reg & 1)] |= (code & 15u) << (4 * nibble);
-          if constexpr (F.bits2) two[h] |= ((code >> (F.low4 ? 4 : 0)) & 3u) << (8 * byte + 2 * reg);
-          if constexpr (F.bits1) one |= ((code >> (F.bits - 1)) & 1u) << (8 * byte + 4 * h + reg);
-          if constexpr (F.int8) bytes[4 * h + reg] |= (code & 255u) << (8 * byte);
-        }
+      for (int byte = 0; byte < 4; ++byte) {
+        uint32_t code = static_cast<uint32_t>(raw_code<D>(b, j, code_element(F.per16, lane, reg, byte)));
+        if constexpr (F.offset) code ^= 1u << (F.bits - 1);
+        const int nibble = F.table ? 4 * (reg / 2) + byte : 2 * byte + reg / 2;
+        if constexpr (F.low4) low[2 * h + (reg & 1)] |= (code & 15u) << (4 * nibble);
+        if constexpr (F.bits2) two[h] |= ((code >> (F.low4 ? 4 : 0)) & 3u) << (8 * byte + 2 * reg);
+        if constexpr (F.bits1) one |= ((code >> (F.bits - 1)) & 1u) << (8 * byte + 4 * h + reg);
+        if constexpr (F.int8) bytes[4 * h + reg] |= (code & 255u) << (8 * byte);
       }
-    uint8_t* plane = stage;
-    if constexpr (F.low4) {
-      reinterpret_cast<uint4*>(plane + pair * 512)[lane] = make_uint4(low[0], low[1], low[2], low[3]);
-      plane += pairs * 512;
     }
-    if constexpr (F.bits2) {
-      reinterpret_cast<uint2*>(plane + pair * 256)[lane] = make_uint2(two[0], two[1]);
-      plane += pairs * 256;
-    }
-    if constexpr (F.bits1) reinterpret_cast<uint32_t*>(plane + pair * 128)[lane] = one;
-    if constexpr (F.int8) {
-      reinterpret_cast<uint4*>(plane + pair * 1024)[lane] = make_uint4(bytes[0], bytes[1], bytes[2], bytes[3]);
-      reinterpret_cast<uint4*>(plane + pair * 1024 + 512)[lane] = make_uint4(bytes[4], bytes[5], bytes[6], bytes[7]);
-    }
+  uint8_t* plane = stage;
+  if constexpr (F.low4) {
+    reinterpret_cast<uint4*>(plane + pair * 512)[lane] = make_uint4(low[0], low[1], low[2], low[3]);
+    plane += kStagePairs * 512;
   }
-  uint8_t* scales = stage + pairs * F.pair_bytes();
+  if constexpr (F.bits2) {
+    reinterpret_cast<uint2*>(plane + pair * 256)[lane] = make_uint2(two[0], two[1]);
+    plane += kStagePairs * 256;
+  }
+  if constexpr (F.bits1) reinterpret_cast<uint32_t*>(plane + pair * 128)[lane] = one;
+  if constexpr (F.int8) {
+    reinterpret_cast<uint4*>(plane + pair * 1024)[lane] = make_uint4(bytes[0], bytes[1], bytes[2], bytes[3]);
+    reinterpret_cast<uint4*>(plane + pair * 1024 + 512)[lane] = make_uint4(bytes[4], bytes[5], bytes[6], bytes[7]);
+  }
+  uint8_t* scales = stage + kStagePairs * F.pair_bytes();
   const int row = threadIdx.x / 8;
   const int block = threadIdx.x % 8;
   if (block < blocks && tile * kTileRows + row < p.rows)

@@ -1,6 +1,6 @@
 // Times the linear kernels: each block shape for a few formats and sizes, then what the dispatch chooses for the shapes of
 // an 8B model. Weights rotate through more memory than L2 holds; times are medians of graph replays.
-//   bench_linear [shapes | model | blas]...
+//   bench_linear [model | blas | dequantise | shapes]...
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -68,7 +68,7 @@ struct Bench {
     fill<<<256, 256, 0, context.stream()>>>(scale.as<float>(), scale.bytes() / 4, 0.01f);
     context.synchronize();
     const double us = time(1, [&](int) {
-      read_all<<<132 * 8, 512, 0, context.stream()>>>(pool.as<uint4>(), kPoolBytes / 16, out.as<uint32_t>());
+      read_all<<<context.facts().multiprocessors * 8, 512, 0, context.stream()>>>(pool.as<uint4>(), kPoolBytes / 16, out.as<uint32_t>());
     });
     ceiling = static_cast<double>(kPoolBytes) / us;
     std::printf("read ceiling %.0f GB/s, %d SMs\n", ceiling / 1e3, context.facts().multiprocessors);
@@ -120,7 +120,7 @@ struct Bench {
       LinearOutput o{nullptr, out.as<float>(), n, m, static_cast<int32_t>(n), shape.splits, scratch.partials(), scratch.counters()};
       if (block) {
         QuantLinearParams p{pool.as<uint8_t>() + i * bytes, tile_bytes, static_cast<int32_t>(tiles), static_cast<int32_t>(k),
-                            q.as<int8_t>(), scale.as<float>(), shape.stages, o};
+                            q.as<int8_t>(), scale.as<float>(), scale.as<int32_t>(), shape.stages, o};
         launch_quant(context, dtype, p, shape);
       } else {
         FloatLinearParams p{reinterpret_cast<uint16_t*>(pool_bf16.as<uint8_t>() + i * bytes), static_cast<int32_t>(k),
@@ -135,13 +135,12 @@ struct Bench {
     return packed_format(dtype).bits != 0 ? quant_shared_bytes(dtype, s, m) : float_shared_bytes(s, m);
   }
   TileShape chosen(DType dtype, int64_t n, int64_t k, int32_t m) {
-    return packed_format(dtype).bits != 0 ? choose_quant_shape(context, dtype, m, (n + 15) / 16, (k + 255) / 256)
-                                          : choose_float_shape(context, m, (n + 15) / 16, (k + 127) / 128);
+    return choose_shape(context, dtype, m, n, k);
   }
 };
 
 void shapes(Bench& b) {
-  std::printf("best shapes (nt wr wk stages splits: us, share of the ceiling); * is what the dispatch chooses\n");
+  std::printf("best shapes (nt wr wk stages splits blocks/SM: us, share of the ceiling); * is what the dispatch chooses\n");
   struct Case {
     DType dtype;
     int64_t n, k;
@@ -155,24 +154,27 @@ void shapes(Bench& b) {
       std::vector<std::pair<double, std::string>> all;
 #define SLIPSTREAM_ADD(NT, WR, WK)                                                                                    \
   for (const int stages : {2, 3, 4})                                                                                  \
-    for (const int splits : {1, 2, 4, 8}) {                                                                           \
-      TileShape s{NT, WR, WK, stages, splits};                                                                        \
-      const int64_t blocks = (c.n + 16 * s.wr - 1) / (16 * s.wr);                                                     \
-      if ((m > 8 * NT && NT < 4) || (NT > 1 && m <= 4 * NT) || (m > 32 && NT < 8 && splits > 1)) continue;            \
-      if (splits > 1 && blocks * splits > 132 * 6) continue;                                                          \
-      if (b.shared(c.dtype, s, m) > b.context.shared_bytes_per_block()) continue;                                     \
-      const auto t = b.timed(c.dtype, c.n, c.k, m, s);                                                                \
-      char line[96];                                                                                                  \
-      std::snprintf(line, sizeof line, "%d %d %d %d %d: %.2f us %.1f%%", NT, WR, WK, stages, splits, t.us, 100 * t.share); \
-      all.push_back({t.us, line});                                                                                    \
-    }
+    for (const int splits : {1, 2, 4, 8})                                                                             \
+      for (const int per_sm : {0, 1, 2, 3}) {                                                                         \
+        TileShape s{NT, WR, WK, stages, splits, per_sm * b.context.facts().multiprocessors};                                                     \
+        const int64_t blocks = (c.n + 16 * s.wr - 1) / (16 * s.wr);                                                   \
+        if (per_sm > 0 && (blocks <= s.blocks || splits > 1)) continue;                                               \
+        if ((m > 8 * NT && NT < 4) || (NT > 1 && m <= 4 * NT) || (m > 32 && NT < 8 && splits > 1)) continue;          \
+        if (splits > 1 && blocks * splits > 4 * b.context.facts().multiprocessors) continue;                                                        \
+        if (b.shared(c.dtype, s, m) > b.context.shared_bytes_per_block()) continue;                                   \
+        const auto t = b.timed(c.dtype, c.n, c.k, m, s);                                                              \
+        char line[96];                                                                                                \
+        std::snprintf(line, sizeof line, "%d %d %d %d %d %d: %.2f us %.1f%%", NT, WR, WK, stages, splits, per_sm, t.us, \
+                      100 * t.share);                                                                                 \
+        all.push_back({t.us, line});                                                                                  \
+      }
       SLIPSTREAM_LINEAR_SHAPES(SLIPSTREAM_ADD)
       std::sort(all.begin(), all.end());
       const TileShape s = b.chosen(c.dtype, c.n, c.k, m);
       const auto t = b.timed(c.dtype, c.n, c.k, m, s);
       std::printf("%s %ldx%ld M %d", std::string(dtype_info(c.dtype).name).c_str(), static_cast<long>(c.n), static_cast<long>(c.k), m);
       for (size_t i = 0; i < std::min<size_t>(all.size(), 4); ++i) std::printf(" | %s", all[i].second.c_str());
-      std::printf(" | * %d %d %d %d %d: %.2f us %.1f%%\n", s.nt, s.wr, s.wk, s.stages, s.splits, t.us, 100 * t.share);
+      std::printf(" | * %d %d %d %d %d %d: %.2f us %.1f%%\n", s.nt, s.wr, s.wk, s.stages, s.splits, s.blocks / b.context.facts().multiprocessors, t.us, 100 * t.share);
       std::fflush(stdout);
     }
 }
@@ -185,15 +187,21 @@ void model(Bench& b) {
   };
   const std::vector<Case> cases = {{"qkv", 6144, 4096, 36}, {"o", 4096, 4096, 36}, {"gate|up", 24576, 4096, 36},
                                    {"down", 4096, 12288, 36}, {"head", 151936, 4096, 1}};
-  std::printf("8B shapes by the dispatch: us a launch (share of the ceiling), and all layers in ms\n");
+  std::printf("8B shapes, the best of the candidates: us a launch (share of the ceiling; nt wr wk, stages, splits, blocks an SM), and all layers in ms\n");
   for (const DType dtype : {DType::kBF16, DType::kQ4_K, DType::kQ8_0})
     for (const int32_t m : {1, 8, 16, 32, 64}) {
       double total = 0;
       std::printf("%s M %d:", std::string(dtype_info(dtype).name).c_str(), m);
       for (const Case& c : cases) {
-        const auto t = b.timed(dtype, c.n, c.k, m, b.chosen(dtype, c.n, c.k, m));
+        auto t = b.timed(dtype, c.n, c.k, m, b.chosen(dtype, c.n, c.k, m));
+        TileShape best = b.chosen(dtype, c.n, c.k, m);
+        for (const TileShape& s : candidate_shapes(b.context, dtype, m, c.n, c.k)) {
+          const auto other = b.timed(dtype, c.n, c.k, m, s);
+          if (other.us < t.us) t = other, best = s;
+        }
         total += t.us * c.layers;
-        std::printf("  %s %.1f (%.0f%%)", c.name, t.us, 100 * t.share);
+        std::printf("  %s %.1f (%.0f%%; %d%d%d %d %d %d)", c.name, t.us, 100 * t.share, best.nt, best.wr, best.wk, best.stages,
+                    best.splits, best.blocks / b.context.facts().multiprocessors);
       }
       std::printf("  total %.2f ms\n", total / 1000);
       std::fflush(stdout);

@@ -10,77 +10,17 @@
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/linear_limits.h"
 #include "tests/catch.h"
-#include "tests/ops/ops_fixture.h"
+#include "tests/cuda/linear_fixture.h"
 
 using namespace slipstream;
 using namespace slipstream::cuda;
+using namespace slipstream::cuda::test;
 using slipstream::test::all_weight_formats;
 using slipstream::test::Matrix;
 using slipstream::test::matrix;
 using slipstream::test::random_floats;
 
 namespace {
-
-bool is_block(DType dtype) { return dtype_info(dtype).block_elements > 1; }
-
-struct Gpu {
-  Context context{0};
-  LinearScratch scratch{context};
-  WeightStream stream{context};
-};
-
-template <typename T>
-Buffer to_device(Context& context, const std::vector<T>& host) {
-  Buffer buffer = context.allocate(std::max<size_t>(1, host.size()) * sizeof(T));
-  check(cudaMemcpyAsync(buffer.data(), host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice, context.stream()), "upload");
-  context.synchronize();
-  return buffer;
-}
-
-template <typename T>
-std::vector<T> to_host(Context& context, const Buffer& buffer, size_t count) {
-  std::vector<T> host(count);
-  context.synchronize();
-  check(cudaMemcpy(host.data(), buffer.data(), count * sizeof(T), cudaMemcpyDeviceToHost), "download");
-  return host;
-}
-
-/// An activation on the device in the forms asked for, and the values that a kernel sees in each.
-struct DeviceRows {
-  Activation x;
-  std::vector<float> as_int8, as_bf16, as_f32;
-  std::vector<Buffer> memory;
-
-  DeviceRows(Context& context, const std::vector<float>& values, int32_t rows, int64_t cols, uint8_t forms) : as_f32(values) {
-    x.max_rows = x.rows = rows;
-    x.cols = cols;
-    x.forms = forms;
-    if ((forms & kActF32) != 0) x.f32 = keep<float>(context, values);
-    std::vector<uint16_t> bf16;
-    for (const float v : values) {
-      bf16.push_back(f32_to_bf16(v));
-      as_bf16.push_back(bf16_to_f32(bf16.back()));
-    }
-    if ((forms & kActBF16) != 0) x.bf16 = keep<uint16_t>(context, bf16);
-    if ((forms & kActInt8Block32) == 0) return;
-    std::vector<int8_t> q(values.size());
-    std::vector<float> scale(values.size() / 32);
-    std::vector<int32_t> sum(values.size() / 32);
-    Activation host = x;
-    host.f32 = nullptr, host.q = q.data(), host.scale = scale.data(), host.sum = sum.data();
-    auto reference = make_reference_ops();
-    slipstream::test::fill_activation(*reference, &host, values, rows);
-    for (size_t i = 0; i < values.size(); ++i) as_int8.push_back(static_cast<float>(q[i]) * scale[i / 32]);
-    x.q = keep<int8_t>(context, q);
-    x.scale = keep<float>(context, scale);
-    x.sum = keep<int32_t>(context, sum);
-  }
-  template <typename T>
-  T* keep(Context& context, const std::vector<T>& host) {
-    memory.push_back(to_device(context, host));
-    return memory.back().as<T>();
-  }
-};
 
 /// The largest error of out [m, n] over what rounding allows: `per_step` of the summed magnitudes.
 double worst_error(const std::vector<float>& out, const Matrix& w, const std::vector<float>& x, int32_t m,
@@ -105,7 +45,7 @@ double worst_error(const std::vector<float>& out, const Matrix& w, const std::ve
   return worst;
 }
 
-std::vector<float> run(Gpu& gpu, const Matrix& w, const DeviceRows& rows, const std::vector<float>& bias, bool simple) {
+std::vector<float> run(LinearGpu& gpu, const Matrix& w, const DeviceRows& rows, const std::vector<float>& bias, bool simple) {
   const auto weight = make_cuda_weight(gpu.context, gpu.stream, w.spec);
   const size_t count = static_cast<size_t>(rows.x.rows) * static_cast<size_t>(w.rows);
   Buffer out = to_device(gpu.context, std::vector<float>(count + 64, std::numeric_limits<float>::quiet_NaN()));
@@ -124,14 +64,12 @@ const std::vector<float>& seen(const DeviceRows& rows, DType dtype) {
   return is_block(dtype) ? rows.as_int8 : dtype == DType::kF32 ? rows.as_f32 : rows.as_bf16;
 }
 
-uint8_t wanted_forms(DType dtype) { return is_block(dtype) ? kActInt8Block32 : dtype == DType::kF32 ? kActF32 : kActBF16; }
-
 constexpr double kFloatSum = 1e-6;  // of the summed magnitudes: chains of a few hundred fused products, then pairwise
 
 }  // namespace
 
 TEST_CASE("cuda weights keep every stored value", "[cuda][linear]") {
-  Gpu gpu;
+  LinearGpu gpu;
   const DType dtype = GENERATE(from_range(all_weight_formats()));
   const int64_t block = dtype_info(dtype).block_elements;
   std::vector<int64_t> widths = {256, 1536};
@@ -160,7 +98,7 @@ TEST_CASE("cuda weights keep every stored value", "[cuda][linear]") {
 }
 
 TEST_CASE("cuda embedding clamps ids and scales", "[cuda][linear]") {
-  Gpu gpu;
+  LinearGpu gpu;
   Matrix table = matrix(DType::kQ8_0, 16, 96, 1);
   table.add(DType::kF16, 5, 96, 2);
   const auto weight = make_cuda_weight(gpu.context, gpu.stream, table.spec);
@@ -177,7 +115,7 @@ TEST_CASE("cuda embedding clamps ids and scales", "[cuda][linear]") {
 }
 
 TEST_CASE("cuda linear equals the exact product of what it sees", "[cuda][linear]") {
-  Gpu gpu;
+  LinearGpu gpu;
   const DType dtype = GENERATE(from_range(all_weight_formats()));
   const int64_t block = dtype_info(dtype).block_elements;
   struct Shape {
@@ -202,7 +140,7 @@ TEST_CASE("cuda linear equals the exact product of what it sees", "[cuda][linear
 }
 
 TEST_CASE("cuda linear of stacked parts, formats mixed, and of column slices", "[cuda][linear]") {
-  Gpu gpu;
+  LinearGpu gpu;
   Matrix w = matrix(DType::kQ4_K, 48, 1024, 1);
   w.add(DType::kQ4_K, 20, 1024, 2);   // joins the first
   w.add(DType::kQ4_K, 33, 1024, 3);   // 68 rows before it are not whole tiles: its own launch
@@ -243,7 +181,7 @@ TEST_CASE("cuda linear of stacked parts, formats mixed, and of column slices", "
 }
 
 TEST_CASE("cuda linear: cuBLASLt for many rows", "[cuda][linear]") {
-  Gpu gpu;
+  LinearGpu gpu;
   if (gpu.scratch.blas() == nullptr) {
     WARN("cuBLASLt is not here: " << gpu.scratch.no_blas_reason());
     return;
@@ -269,8 +207,25 @@ TEST_CASE("cuda linear: cuBLASLt for many rows", "[cuda][linear]") {
   CHECK(worst_error(got, w, rows.as_bf16, m, bias, bound) <= 1.0);
 }
 
+TEST_CASE("cuda linear: what was measured at start-up serves every row count", "[cuda][linear]") {
+  LinearGpu gpu;
+  const DType dtype = GENERATE(DType::kBF16, DType::kF16, DType::kQ4_K, DType::kQ8_0, DType::kQ6_K);
+  const Matrix w = matrix(dtype, 176, 2048, 7);
+  const auto weight = make_cuda_weight(gpu.context, gpu.stream, w.spec);
+  gpu.scratch.plan(*weight);
+  gpu.scratch.reserve(64);
+  for (const int32_t m : {1, 3, 8, 9, 16, 20, 33, 64}) {
+    std::mt19937 rng(static_cast<uint32_t>(m));
+    const auto values = random_floats(rng, static_cast<size_t>(m) * 2048);
+    const DeviceRows rows(gpu.context, values, m, 2048, wanted_forms(dtype));
+    INFO(dtype_info(dtype).name << " M " << m);
+    for (int repeat = 0; repeat < 2; ++repeat)  // counters of split products must be zero again
+      CHECK(worst_error(run(gpu, w, rows, {}, false), w, seen(rows, dtype), m, {}, kFloatSum) <= 1.0);
+  }
+}
+
 TEST_CASE("cuda linear: a row that is not finite stays alone", "[cuda][linear]") {
-  Gpu gpu;
+  LinearGpu gpu;
   const DType dtype = GENERATE(DType::kQ4_K, DType::kQ8_0, DType::kQ6_K, DType::kBF16, DType::kF16);
   const Matrix w = matrix(dtype, 33, 512, 7);
   std::mt19937 rng(5);
@@ -292,7 +247,7 @@ TEST_CASE("cuda linear: a row that is not finite stays alone", "[cuda][linear]")
 }
 
 TEST_CASE("cuda weights larger than the staging arrive whole", "[cuda][linear]") {
-  Gpu gpu;
+  LinearGpu gpu;
   const int64_t rows = 70000;
   std::vector<std::byte> bytes(static_cast<size_t>(rows) * 512 / 32 * 18);  // 20 MB of Q4_0, and 72 MB of BF16 below
   std::mt19937 rng(1);
