@@ -88,6 +88,7 @@ class CudaExecutor final : public StepExecutor {
         sample_scratch_(ops_.context().allocate(sample_scratch_bytes(shape_.max_logit_rows, vocab_))) {
     for (int32_t row = 0; row < shape_.max_rows; ++row) identity_.push_back(row);
     ops_.context().synchronize();
+    warm_allocations_ = ops_.context().allocations();
   }
   ~CudaExecutor() override { cudaStreamSynchronize(ops_.context().stream()); }
 
@@ -96,6 +97,8 @@ class CudaExecutor final : public StepExecutor {
     layout_ = lay_out(plan);
     slots_.upload();
     run(&forwards_, layout_, [this] { launch_forward(); });
+    if (ops_.context().allocations() != warm_allocations_)
+      throw DeviceError("CUDA: a step allocated device memory after warm-up");
   }
 
   void launch_commit(const StepPlan& plan, const StepMasks& masks) override {
@@ -173,6 +176,7 @@ class CudaExecutor final : public StepExecutor {
   const CudaStepOptions options_;
   const SlotShape shape_;
   const int32_t vocab_;
+  int64_t warm_allocations_ = 0;
   ResidentSlots slots_;
   std::vector<int32_t> top_logprobs_;  // [slots]
   Buffer sample_scratch_;

@@ -206,6 +206,9 @@ void CudaOps::ensure(Context& context, Buffer* buffer, size_t bytes) {
 void CudaOps::warm_up(int32_t max_rows) {
   ensure(context_, &row_output_, static_cast<size_t>(max_rows) * static_cast<size_t>(widest_row_output_) * sizeof(float));
   linear_scratch_.reserve(max_rows);
+  // Eager steps of tests and tools; a serving engine's steps live in ResidentSlots. Longer sequences grow it.
+  constexpr int32_t kEagerBlocks = 64;
+  uploads_.reserve(max_rows, max_rows, 2, std::min(kEagerBlocks, (1 << 22) / std::max(max_rows, 1)));
   context_.synchronize();
   warm_allocations_ = context_.allocations();
 }

@@ -1,7 +1,7 @@
-// Whole steps of the Qwen3-8B shape on one GPU: decode at several batch sizes from captured graphs, and a long prompt. Every
+// Whole steps of the Qwen3-8B shape (or SmolLM2-135M's) on one GPU: decode at several batch sizes from captured graphs, and a long prompt. Every
 // tensor of a format shares one buffer of random valid bytes, since time does not depend on values (zeros would run faster).
 //
-//   cuda_bench_step [bf16|q4_k|q8_0 …] [--layers N] [--context TOKENS] [--steps N] [--eager]
+//   cuda_bench_step [bf16|q4_k|q8_0|q4_1 …] [--smollm2] [--layers N] [--context TOKENS] [--steps N] [--eager]
 // Prints median ms of a step over the stream's own clock (events around the step) and over the host's, and the host's share.
 #include <algorithm>
 #include <chrono>
@@ -26,14 +26,16 @@ class SharedBytesCheckpoint final : public Checkpoint {
     vector_.assign(static_cast<size_t>(std::max(c.hidden, c.head_dim)), 1.0f);
     fill(dtype, int64_t{c.vocab} * c.hidden);
     add("model.embed_tokens.weight", dtype, {c.vocab, c.hidden});
-    add("lm_head.weight", dtype, {c.vocab, c.hidden});
+    if (!c.tied_embedding) add("lm_head.weight", dtype, {c.vocab, c.hidden});
     add("model.norm.weight", DType::kF32, {c.hidden});
     for (int32_t l = 0; l < c.layers; ++l) {
       const std::string at = "model.layers." + std::to_string(l) + '.';
       add(at + "input_layernorm.weight", DType::kF32, {c.hidden});
       add(at + "post_attention_layernorm.weight", DType::kF32, {c.hidden});
-      add(at + "self_attn.q_norm.weight", DType::kF32, {c.head_dim});
-      add(at + "self_attn.k_norm.weight", DType::kF32, {c.head_dim});
+      if (c.qk_norm) {
+        add(at + "self_attn.q_norm.weight", DType::kF32, {c.head_dim});
+        add(at + "self_attn.k_norm.weight", DType::kF32, {c.head_dim});
+      }
       add(at + "self_attn.q_proj.weight", dtype, {int64_t{c.heads} * c.head_dim, c.hidden});
       add(at + "self_attn.k_proj.weight", dtype, {int64_t{c.kv_heads} * c.head_dim, c.hidden});
       add(at + "self_attn.v_proj.weight", dtype, {int64_t{c.kv_heads} * c.head_dim, c.hidden});
@@ -102,6 +104,16 @@ ModelConfig qwen3_8b(int32_t layers) {
   return c;
 }
 
+ModelConfig smollm2(int32_t) {
+  ModelConfig c;
+  c.architecture = "llama";
+  c.name = "SmolLM2-135M shape";
+  c.layers = 30, c.hidden = 576, c.heads = 9, c.kv_heads = 3, c.head_dim = 64, c.ffn = 1536, c.vocab = 49152;
+  c.context_length = 8192, c.norm_eps = 1e-5f, c.tied_embedding = true, c.rope_dim = 64, c.rope_theta = 1e5f;
+  c.first_window_layer = c.layers;
+  return c;
+}
+
 double since_ms(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
@@ -115,12 +127,14 @@ double median(std::vector<double> v) {
 int main(int argc, char** argv) try {
   std::vector<DType> formats;
   int32_t layers = 36, context = 1024, steps = 40, prompt = 8192;
-  bool eager = false;
+  bool eager = false, small = false;
   for (int i = 1; i < argc; ++i) {
     const std::string a = argv[i];
     if (a == "bf16") formats.push_back(DType::kBF16);
     else if (a == "q4_k") formats.push_back(DType::kQ4_K);
     else if (a == "q8_0") formats.push_back(DType::kQ8_0);
+    else if (a == "q4_1") formats.push_back(DType::kQ4_1);
+    else if (a == "--smollm2") small = true;
     else if (a == "--eager") eager = true;
     else if (i + 1 < argc && a == "--layers") layers = std::stoi(argv[++i]);
     else if (i + 1 < argc && a == "--context") context = std::stoi(argv[++i]);
@@ -133,7 +147,7 @@ int main(int argc, char** argv) try {
   if (!cuda_available(&why)) return std::fprintf(stderr, "no GPU: %s\n", why.c_str()), 1;
   constexpr int32_t kSlots = 64, kBlock = 32;
   for (const DType dtype : formats) {
-    const ModelConfig config = qwen3_8b(layers);
+    const ModelConfig config = small ? smollm2(layers) : qwen3_8b(layers);
     const auto load_start = std::chrono::steady_clock::now();
     SharedBytesCheckpoint checkpoint(config, dtype);
     RankParts parts;
