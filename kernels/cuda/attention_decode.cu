@@ -4,6 +4,10 @@
 // SM80 and SM90, one on SM86, 89, 120). Bytes: tokens * kv_heads * head_dim * 4 per sequence, plus head_dim * 8 per row,
 // head and split. Up to 16 packed rows each warp streams its own tokens and no barrier is met in the loop; above, the warps
 // share a stage and divide the rows.
+//
+// Measured on one H200 (read ceiling 4.5 TB/s), BF16, caches cold: 32 sequences of 8k with 32/8 heads of 128: 249 us, 95 % of
+// the ceiling (4 rows 91 %, 8 rows 86 %, 16 rows 79 %); 64 of 1k: 69 us, 86 %; one of 128k: 130 us, 91 %. One of 8k takes
+// 15 us and one of 1k 7.3 us (SmolLM2's 9/3 heads of 64: 5.7 us), where the chain of launch, table, cache, merge is the time.
 #include "kernels/cuda/attention_launch.cuh"
 
 namespace slipstream::cuda::attn {

