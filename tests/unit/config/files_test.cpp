@@ -43,7 +43,8 @@ TEST_CASE("the presets load without a warning and mention every setting") {
     REQUIRE(loaded.ok());
     CHECK(loaded->warnings.empty());
     const std::string text = read(entry.path().string());
-    for (const auto& [name, property] : nlohmann::json::parse(config_json_schema())["properties"].items()) {
+    const auto schema = nlohmann::json::parse(config_json_schema());  // named, since items() refers to it
+    for (const auto& [name, property] : schema["properties"].items()) {
       INFO(name);
       CHECK((text.find("\n" + name + ":") != std::string::npos || text.find("\n#" + name + ":") != std::string::npos));
     }

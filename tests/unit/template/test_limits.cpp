@@ -19,7 +19,7 @@ TEST_CASE("a template that loops too long ends with the step limit") {
   CHECK(render_with("{% for a in range(100) %}x{% endfor %}", "{}", limits).text == std::string(100, 'x'));
 }
 
-TEST_CASE("the default limits stop hostile templates within a second") {
+TEST_CASE("the default limits stop hostile templates within a second", "[time]") {
   const char* hostile[] = {
       "{% for a in range(100000) %}{% for b in range(100000) %}{{ a }}{% endfor %}{% endfor %}",
       "{% set ns = namespace(s='x') %}{% for i in range(100) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",

@@ -89,14 +89,14 @@ std::vector<std::pair<std::string, std::string>> doubling_merges() {
 
 }  // namespace
 
-TEST_CASE("byte-level runs take linear time") {
+TEST_CASE("byte-level runs take linear time", "[time]") {
   const auto one_word = loaded(byte_level(doubling_merges()));
   for (const char* unit : {"a", " ", "7", "\xF0\x9F\x99\x82"}) check_scaling(*one_word, unit);
   const auto many_words = loaded(byte_level(doubling_merges(), "qwen35"));
   for (const char* unit : {"7", "\xCC\x81\xCC\x96"}) check_scaling(*many_words, unit);
 }
 
-TEST_CASE("white space before a word takes linear time") {
+TEST_CASE("white space before a word takes linear time", "[time]") {
   for (const char* pre : {"gpt-2", "qwen35", "deepseek-llm", "deepseek-v3", "gpt-4o"}) {
     const auto tokenizer = loaded(byte_level(doubling_merges(), pre));
     CHECK(seconds(*tokenizer, std::string(512 * kKib, ' ') + "a") < kSeconds);
@@ -104,7 +104,7 @@ TEST_CASE("white space before a word takes linear time") {
   }
 }
 
-TEST_CASE("SentencePiece runs take linear time, with equal scores too") {
+TEST_CASE("SentencePiece runs take linear time, with equal scores too", "[time]") {
   for (const bool equal : {false, true}) {
     std::vector<std::pair<std::string, double>> pieces{{"\xE2\x96\x81", -1}, {"b", -1}};
     double score = -1;
@@ -114,7 +114,7 @@ TEST_CASE("SentencePiece runs take linear time, with equal scores too") {
   }
 }
 
-TEST_CASE("four mebibytes of one letter") {
+TEST_CASE("four mebibytes of one letter", "[time]") {
   const auto tokenizer = loaded(byte_level(doubling_merges()));
   const auto found = tokenizer->encode(std::string(4096 * kKib, 'a'), false);
   REQUIRE(found.ok());
