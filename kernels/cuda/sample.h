@@ -12,7 +12,7 @@
 // Bytes: `greedy` reads the logits once. The others read them three times, the second and third time mostly from L2.
 // Measured on one H200 as graph replays over logits that are not in L2 (bench_sample), vocabulary 151,936, sigma 3, T 0.8:
 //   greedy    3.8 us for 1 row (an empty launch is about 3), 14.6 us for 64, 41 us for 256 (3.8 TB/s, 86 % of the ceiling)
-//   sampled   64 rows: plain 53 us, top-k 50 67 us, top-p 0.9 99 us (nearly equal logits: 127 us); 1 row: 15, 23, 29 us
+//   sampled   64 rows: plain 53 us, top-k 50 67 us, top-p 0.9 97 us (nearly equal logits: 116 us); 1 row: 15, 23, 28 us
 //   penalties over 2,000 tokens of history add 63 us to 64 rows and 7 us to one; full with 20 logprobs adds 33 us and 6 us
 // Histogram and draw are bound by instructions (IEEE division, fixed-point mass; Philox), not by bytes.
 #pragma once
