@@ -78,7 +78,7 @@ std::vector<Flag> engine_flags() {
                   .group = memory, .metavar = "BYTES", .help = "KV cache size (4GiB style works); 0: from free memory.",
                   .min = 0, .max = 1e15, .aliases = {{"kv-cache-memory"}}});
   rows.push_back({.name = "gpu-memory-utilization", .field = SLIP_FIELD(engine.gpu_memory_utilization),
-                  .group = memory, .metavar = "SHARE", .help = "Share of the available memory that the KV cache may take.",
+                  .group = memory, .metavar = "SHARE", .help = "Share of the available memory that the KV cache may take; on a GPU, of all its memory for everything.",
                   .min = 0.01, .max = 1,
                   .aliases = {{"mem-fraction-static", false, {}, {}, kShareWarning},
                               {"free-gpu-memory-fraction", false, {}, {}, kFreeShareWarning},

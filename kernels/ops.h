@@ -63,6 +63,7 @@ struct KvLayer {
   int32_t head_dim = 0;
   int32_t block_tokens = 0;
   int32_t group = 0;         // which block table column addresses it
+  int32_t blocks = 0;        // in all; 0 when the owner does not say. Devices clamp ids below it as a second wall
 };
 
 /// Consecutive rows of one sequence in a step.

@@ -32,13 +32,17 @@ Result<std::unique_ptr<Ops>> make_ops(const EngineConfig& config) {
   if (config.backend == "reference") return make_reference_ops();
   if (config.backend == "cuda" || config.backend == "auto") {
     std::string why;
-    if (cuda_available(&why)) try {
-        return make_cuda_ops({});
-      } catch (const DeviceError& error) {
-        why = error.what();
-      }
+    const bool present = cuda_available(&why);
+    try {
+      if (present) return make_cuda_ops({});
+    } catch (const DeviceError& error) {
+      why = error.what();
+    }
     if (config.backend == "cuda") return unsupported("backend cuda: " + why, "backend");
-    log::info("backend", {{"backend", "cpu"}, {"why_not_cuda", why}});
+    if (present)
+      log::warn("backend", {{"backend", "cpu"}, {"why_not_cuda", why}, {"next", "--backend cpu says that this is wanted"}});
+    else
+      log::info("backend", {{"backend", "cpu"}, {"why_not_cuda", why}});
   }
   CpuOptions options;
   options.threads = config.threads;
@@ -112,7 +116,7 @@ Result<std::unique_ptr<Loaded>> load_served_model(const Config& config, EngineHo
   const EngineConfig& wanted = config.engine;
   if (wanted.tensor_parallel_size > 1)
     return unsupported("tensor-parallel-size " + std::to_string(wanted.tensor_parallel_size) +
-                           " is not served yet on this backend; use 1",
+                           " is not served yet; use 1",
                        "tensor-parallel-size");
   const auto start = std::chrono::steady_clock::now();
   auto out = std::make_unique<Loaded>();

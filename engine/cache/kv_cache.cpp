@@ -56,6 +56,7 @@ Result<KvCache> KvCache::create(Ops& ops, const KvCacheShape& shape) {
       layer.head_dim = group.head_dim;
       layer.block_tokens = shape.block_tokens;
       layer.group = static_cast<int32_t>(g);
+      layer.blocks = shape.blocks[g];
       cache.layers_.push_back(layer);
       cache.bytes_ += 2 * static_cast<int64_t>(half);
     }

@@ -63,6 +63,9 @@ Result<ModelConfig> read_model_config(const Checkpoint& checkpoint) {
   std::sort(c.eos_ids.begin(), c.eos_ids.end());
   c.eos_ids.erase(std::unique(c.eos_ids.begin(), c.eos_ids.end()), c.eos_ids.end());
 
+  if (c.eos_ids.size() > kMaxModelStopIds)
+    return corrupt("the config and generation_config.json name " + std::to_string(c.eos_ids.size()) +
+                   " end-of-sequence ids; at most " + std::to_string(kMaxModelStopIds) + " are served");
   SLIP_RETURN_IF_ERROR(check_relations(c));
   for (const std::string& taken : c.defaults) log::info("model_config_default", {{"key", taken}});
   if (c.eos_ids.empty())

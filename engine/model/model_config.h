@@ -15,6 +15,9 @@ namespace slipstream {
 enum class RopeScaling : uint8_t { kNone, kLinear, kLlama3, kYarn };
 
 /// A dense Llama-family decoder. Later families add their own fields; every field is validated on reading.
+/// Stop ids that a model may bring; a request's own come on top (devices keep a fixed table for both).
+inline constexpr size_t kMaxModelStopIds = 64;
+
 struct ModelConfig {
   std::string architecture;          // "llama", "qwen2", "qwen3", "mistral"
   std::string name;                  // general.name or the folder's name

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <compare>
 #include <deque>
 #include <map>
-#include <tuple>
+#include <utility>
+#include <variant>
 
+#include "engine/base/log.h"
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/slots.h"
 
@@ -36,15 +39,13 @@ struct StepLayout {
   bool drafts = false;
 };
 
+/// Keys kept. A serving mix needs a few dozen; past the bound, steps with new keys run eagerly.
+constexpr size_t kMaxGraphs = 512;
+
 class Graph {
  public:
-  Graph() = default;
   explicit Graph(cudaGraphExec_t exec) : exec_(exec) {}
   Graph(Graph&& other) noexcept : exec_(std::exchange(other.exec_, nullptr)) {}
-  Graph& operator=(Graph&& other) noexcept {
-    std::swap(exec_, other.exec_);
-    return *this;
-  }
   ~Graph() {
     if (exec_ != nullptr) cudaGraphExecDestroy(exec_);
   }
@@ -58,6 +59,16 @@ class Graph {
 int32_t padded_rows(int32_t rows) {
   if (rows <= 8) return static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(rows)));
   return (rows + 7) / 8 * 8;
+}
+
+DoneReason done_reason(SlotDone done) {
+  switch (done) {
+    case SlotDone::kNone: return DoneReason::kNone;
+    case SlotDone::kStopId: return DoneReason::kStopId;
+    case SlotDone::kLength: return DoneReason::kLength;
+    case SlotDone::kNonFinite: return DoneReason::kNonFinite;
+  }
+  throw DeviceError("a slot reports an end that is not known");
 }
 
 SlotShape slot_shape(const DeviceShape& shape, const CudaStepOptions& options) {
@@ -130,7 +141,7 @@ class CudaExecutor final : public StepExecutor {
       span.emitted.assign(from.tokens, from.tokens + from.emitted);
       span.drafted = from.drafted;
       span.accepted = from.accepted;
-      span.done = static_cast<DoneReason>(from.done);
+      span.done = done_reason(from.done);
       span.non_finite = from.non_finite;
       span.starved = from.starved;
       if (pending.spans[s].logprobs)
@@ -185,6 +196,7 @@ class CudaExecutor final : public StepExecutor {
   std::vector<SlotSpan> spans_;        // of the step in hand
   StepLayout layout_;
   std::map<StepKey, Graph> forwards_, commits_;
+  bool capture_failed_ = false;
   std::deque<Pending> pending_;
 };
 
@@ -296,6 +308,7 @@ void CudaExecutor::run(std::map<StepKey, Graph>* graphs, const StepLayout& layou
   const cudaStream_t stream = ops_.context().stream();
   if (const auto found = graphs->find(layout.key); found != graphs->end()) return found->second.launch(stream);
   launch();  // also loads what the capture would have to load
+  if (graphs->size() >= kMaxGraphs || capture_failed_) return;
   check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
   launch();
   cudaGraph_t graph = nullptr;
@@ -303,8 +316,17 @@ void CudaExecutor::run(std::map<StepKey, Graph>* graphs, const StepLayout& layou
   cudaGraphExec_t exec = nullptr;
   const cudaError_t status = cudaGraphInstantiate(&exec, graph, 0);
   cudaGraphDestroy(graph);
-  check(status, "cudaGraphInstantiate");
-  graphs->emplace(layout.key, Graph(exec));
+  if (status == cudaSuccess) {
+    graphs->emplace(layout.key, Graph(exec));
+    return;
+  }
+  // The step itself has run. Memory for graphs is what is missing most likely: go on without new ones.
+  if (status != cudaErrorMemoryAllocation) check(status, "cudaGraphInstantiate");
+  cudaGetLastError();
+  capture_failed_ = true;
+  log::warn("graph_capture", {{"reason", "no device memory for another graph"},
+                              {"graphs", static_cast<int64_t>(forwards_.size() + commits_.size())},
+                              {"effect", "steps of other shapes run eagerly; lower gpu-memory-utilization"}});
 }
 
 void CudaExecutor::launch_forward() {

@@ -1,4 +1,4 @@
-// One rank's device, as the worker thread sees it. Implemented by ModelExecutor (reference, cpu, later cuda) and by
+// One rank's device, as the worker thread sees it. Implemented by ModelExecutor (reference, cpu), CudaExecutor and
 // FakeExecutor (tests: delays, results one step late, chosen faults).
 #pragma once
 

@@ -27,7 +27,7 @@ class StepRanks {
  public:
   struct Outcome {
     StepResult result;
-    double busy_ms = 0;  // forward and commit on the slowest rank
+    double busy_ms = 0;  // from its forward's start, or the result before, to its result; the slowest rank's
   };
   virtual ~StepRanks() = default;
   virtual void launch_forward(std::shared_ptr<const StepPlan> plan) = 0;

@@ -117,16 +117,14 @@ void launch_merge(Context& context, const TileLaunch& launch, const SpanRange& r
   if (launch.splits == 1 || launch.params.merge_here) return;
   const auto rows = static_cast<unsigned>(range.max_rows * launch.params.heads);
   const dim3 grid((rows + kMergeWarps - 1) / kMergeWarps, static_cast<unsigned>(range.spans));
-  merge_kernel<D><<<grid, 32 * kMergeWarps, 0, context.stream()>>>(launch.params);
-  context.check_launch(name);
+  cuda::launch(context, name, merge_kernel<D>, grid, dim3(32 * kMergeWarps), 0, launch.params);
 }
 
 template <class S>
 void launch_tile(Context& context, const AttentionArgs& args, const SpanRange& range, const char* name) {
   if (range.spans == 0 || range.max_rows == 0 || range.max_context == 0) return;
   const TileLaunch launch = plan_tiles(args, range, {S::kRows, S::kTile, tile_slots<S>(context), 16, true});
-  tile_kernel<S><<<launch.grid, S::kThreads, S::kSharedBytes, context.stream()>>>(launch.params);
-  context.check_launch(name);
+  cuda::launch(context, name, tile_kernel<S>, launch.grid, dim3(S::kThreads), S::kSharedBytes, launch.params);
   launch_merge<S::kHeadDim>(context, launch, range, name);
 }
 

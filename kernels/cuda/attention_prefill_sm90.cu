@@ -284,6 +284,8 @@ __global__ void __launch_bounds__(S::kThreads, 1) wgmma_kernel(const __grid_cons
   const int kv_head = static_cast<int>(blockIdx.x), span_index = static_cast<int>(blockIdx.z);
   const int chunk = p.chunks - 1 - static_cast<int>(blockIdx.y) / p.splits;
   const int split = static_cast<int>(blockIdx.y) % p.splits, span = p.first_span + span_index;
+  release_dependents();
+  wait_for_inputs();
   const Chunk c(p, span, chunk);
   if (split >= c.active) return;
   const int start = c.origin + split * p.split_tokens, end = min(c.high, start + p.split_tokens);
@@ -349,8 +351,7 @@ void launch_wgmma(Context& context, const AttentionArgs& args, const SpanRange& 
   w.v = cache_map<S>(args.kv.v, args, w.box_tokens);
   check(cudaFuncSetAttribute(wgmma_kernel<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kSharedBytes),
         "raise the attention kernel's shared memory");
-  wgmma_kernel<S><<<launch.grid, S::kThreads, S::kSharedBytes, context.stream()>>>(w);
-  context.check_launch(kName);
+  cuda::launch(context, kName, wgmma_kernel<S>, launch.grid, dim3(S::kThreads), S::kSharedBytes, w);
   launch_merge<S::kHeadDim>(context, launch, range, kName);
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "kernels/cuda/attention_mma.cuh"
+#include "kernels/cuda/launch.cuh"
 
 namespace slipstream::cuda::attn {
 
@@ -177,6 +178,8 @@ constexpr int kMergeHereRows = 8;
 /// Grid [max_rows * heads / kMergeWarps, spans]: a warp per row and head.
 template <int D>
 __global__ void __launch_bounds__(32 * kMergeWarps) merge_kernel(const __grid_constant__ TileParams p) {
+  release_dependents();
+  wait_for_inputs();
   const int index = static_cast<int>(blockIdx.x) * kMergeWarps + static_cast<int>(threadIdx.x) / 32;
   const int r = index / p.heads, head = index % p.heads, span_index = static_cast<int>(blockIdx.y);
   if (r >= p.max_rows) return;
@@ -219,6 +222,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
   const int chunk = p.chunks - 1 - static_cast<int>(blockIdx.y) / p.splits;
   const int split = static_cast<int>(blockIdx.y) % p.splits;
   const int span = p.first_span + span_index;
+  release_dependents();
+  wait_for_inputs();
 
   const Chunk c(p, span, chunk);
   const int start = c.origin + split * p.split_tokens;

@@ -150,6 +150,7 @@ void CudaOps::attention(const AttentionParams& p) {
   args.window = p.window;
   args.causal = p.causal;
   args.kv = p.kv;
+  if (p.kv.blocks > 0) args.kv_blocks = p.kv.blocks;
   args.out_f32 = out.f32;
   args.out_bf16 = out.f32 == nullptr ? out.bf16 : nullptr;
   plan_attention(out.max_rows, p.heads, p.kv_heads, p.head_dim);

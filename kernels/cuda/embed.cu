@@ -2,6 +2,7 @@
 #include "kernels/cuda/embed.h"
 
 #include "kernels/check.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/linear_tile.cuh"
 #include "kernels/cuda/packed_format.cuh"
 
@@ -20,6 +21,8 @@ struct EmbedParams {
 
 template <DType D>
 __global__ void __launch_bounds__(256) embed_kernel(EmbedParams p) {
+  release_dependents();
+  wait_for_inputs();
   const int64_t id = min(max(int64_t{p.token_ids[blockIdx.x]}, int64_t{0}), p.table_rows - 1);
   const int64_t row = id - p.first_row;
   if (row < 0 || row >= p.rows) return;  // another segment's
@@ -52,10 +55,10 @@ void embed(Context& context, const CudaWeight& table, const int32_t* token_ids, 
   for (const WeightSegment& segment : table.segments()) {
     const EmbedParams p{reinterpret_cast<const uint8_t*>(segment.data), segment.tile_bytes, segment.first_row, segment.rows,
                         table.rows(), table.cols(), token_ids, scale, out};
-    const bool block = with_block_format(segment.dtype, [&]<DType D>() { embed_kernel<D><<<grid, 256, 0, context.stream()>>>(p); });
-    if (segment.dtype == DType::kF32) embed_kernel<DType::kF32><<<grid, 256, 0, context.stream()>>>(p);
-    else if (segment.dtype == DType::kF16) embed_kernel<DType::kF16><<<grid, 256, 0, context.stream()>>>(p);
-    else if (segment.dtype == DType::kBF16) embed_kernel<DType::kBF16><<<grid, 256, 0, context.stream()>>>(p);
+    const bool block = with_block_format(segment.dtype, [&]<DType D>() { cuda::launch(context, "embed", embed_kernel<D>, grid, dim3(256), 0, p); });
+    if (segment.dtype == DType::kF32) cuda::launch(context, "embed", embed_kernel<DType::kF32>, grid, dim3(256), 0, p);
+    else if (segment.dtype == DType::kF16) cuda::launch(context, "embed", embed_kernel<DType::kF16>, grid, dim3(256), 0, p);
+    else if (segment.dtype == DType::kBF16) cuda::launch(context, "embed", embed_kernel<DType::kBF16>, grid, dim3(256), 0, p);
     else CHECK(block, "a table of integers");
     context.check_launch("embed");
   }

@@ -237,6 +237,7 @@ __global__ void rope_kernel(RopeArgs a) {
   const int32_t block =
       a.step.block_tables[(static_cast<int64_t>(a.kv.group) * a.step.max_spans + span) * a.step.table_stride + position / tokens];
   const int kv_head = head - a.heads - (is_v ? a.kv_heads : 0);
+  if (block < 0 || (a.kv.blocks > 0 && block >= a.kv.blocks)) return;  // second wall: the host checked the ids
   const int64_t at = ((static_cast<int64_t>(block) * a.kv_heads + kv_head) * tokens + position % tokens) * dim;
   void* base = is_v ? a.kv.v : a.kv.k;
   for (int i = lane; i < dim; i += 32) store_cache(base, a.kv.dtype, at + i, x[i]);

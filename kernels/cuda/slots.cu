@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/check.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/slots.h"
 
 namespace slipstream::cuda {
@@ -217,6 +218,8 @@ __device__ void pad(const SlotMemory& memory, const SlotStep& step, const SlotBo
 __global__ __launch_bounds__(kPlaceThreads) void place_kernel(SlotMemory memory, SlotStep step, SlotBounds bounds) {
   __shared__ SlotCopy own;
   __shared__ SlotPlaced placed;
+  release_dependents();
+  wait_for_inputs();
   const int32_t slot = blockIdx.x;
   if (slot == memory.slots) return pad(memory, step, bounds);
   const SlotWork work = works_of(step)[slot];
@@ -250,6 +253,8 @@ __global__ __launch_bounds__(kPlaceThreads) void place_kernel(SlotMemory memory,
 __global__ __launch_bounds__(32) void settle_kernel(SlotMemory memory, SlotStep step) {
   const int32_t s = blockIdx.x;
   const auto lane = static_cast<int32_t>(threadIdx.x);
+  release_dependents();
+  wait_for_inputs();
   const SlotPlaced placed = step.placed[s];
   SlotResult result{};
   result.slot = placed.slot;
@@ -311,6 +316,8 @@ __global__ __launch_bounds__(kDraftThreads) void ngram_kernel(SlotMemory memory,
                                                               int32_t window) {
   __shared__ int32_t text[kDraftWindow];
   __shared__ unsigned long long best;
+  release_dependents();
+  wait_for_inputs();
   const SlotPlaced& placed = step.placed[blockIdx.x];
   const int32_t wanted = placed.drafts_wanted;
   if (wanted <= 0) return;
@@ -341,21 +348,18 @@ static_assert(sizeof(SlotState) <= 128 && sizeof(SlotSpanRecord) <= 128, "a warp
 }  // namespace
 
 void ResidentSlots::place(const SlotBounds& bounds) {
-  place_kernel<<<shape_.slots + 1, kPlaceThreads, 0, context_.stream()>>>(memory_, step_, bounds);
-  context_.check_launch("place_kernel");
+  launch(context_, "place_kernel", place_kernel, dim3(static_cast<unsigned>(shape_.slots + 1)), dim3(kPlaceThreads), 0, memory_, step_, bounds);
 }
 
 void ResidentSlots::settle(const SlotBounds& bounds) {
   if (bounds.spans == 0) return;
-  settle_kernel<<<bounds.spans, 32, 0, context_.stream()>>>(memory_, step_);
-  context_.check_launch("settle_kernel");
+  launch(context_, "settle_kernel", settle_kernel, dim3(static_cast<unsigned>(bounds.spans)), dim3(32), 0, memory_, step_);
 }
 
 void ResidentSlots::draft_ngram(const SlotBounds& bounds, int32_t min_n, int32_t max_n, int32_t window) {
   CHECK(1 <= min_n && min_n <= max_n && max_n < window && window <= kDraftWindow, "n-gram lengths");
   if (bounds.spans == 0) return;
-  ngram_kernel<<<bounds.spans, kDraftThreads, 0, context_.stream()>>>(memory_, step_, min_n, max_n, window);
-  context_.check_launch("ngram_kernel");
+  launch(context_, "ngram_kernel", ngram_kernel, dim3(static_cast<unsigned>(bounds.spans)), dim3(kDraftThreads), 0, memory_, step_, min_n, max_n, window);
 }
 
 }  // namespace slipstream::cuda
