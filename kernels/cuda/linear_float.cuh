@@ -145,8 +145,8 @@ struct FloatKernel {
     StageCursor load{static_cast<int>(blockIdx.x), group, 0};
     if (!idle)
       for (int i = 0; i < ahead && load.row_block < row_blocks; ++i, next(load)) load_weight(load);
-    wait_for_previous_kernel();
-    allow_next_kernel();
+    wait_for_inputs();
+    release_dependents();
     load = {static_cast<int>(blockIdx.x), group, 0};
     for (int i = 0; i < ahead; ++i) {
       if (!idle && load.row_block < row_blocks) load_x(load), next(load);

@@ -1,5 +1,5 @@
-// What the tensor-core linear kernels share: asynchronous copies, matrix instructions, programmatic launch, and the
-// sum over the warps and blocks that split K. Knows no weight format.
+// What the tensor-core linear kernels share: asynchronous copies, matrix instructions, and the sum over the warps and
+// blocks that split K. Knows no weight format.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/linear_limits.h"
 
 namespace slipstream::cuda {
@@ -46,18 +47,6 @@ __device__ inline void wait_for_stage(int stages) {
   } else {
     wait_copies<2>();
   }
-}
-
-/// Waits for the kernel before this one when launched programmatically (SM90 and newer), otherwise nothing.
-__device__ inline void wait_for_previous_kernel() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-__device__ inline void allow_next_kernel() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
 }
 
 /// Barrier of `threads` threads; id 1..15, 0 is __syncthreads'.
