@@ -1,7 +1,9 @@
 // See auth.h.
 #include "server/auth.h"
 
-#include <fstream>
+#include <sstream>
+
+#include "engine/base/text_file.h"
 
 namespace slipstream {
 namespace {
@@ -42,8 +44,9 @@ Result<Auth> Auth::create(const std::vector<std::string>& keys, const std::strin
     out.keys_.push_back(sha256(trimmed(key)));
   }
   if (!key_file.empty()) {
-    std::ifstream file(key_file);
-    if (!file) return io_error("api-key-file: cannot read " + key_file);
+    constexpr int64_t kLimitBytes = 1 << 20;
+    SLIP_TRY(const std::string text, read_text_file(key_file, "api-key-file", kLimitBytes));
+    std::istringstream file(text);
     size_t count = 0;
     for (std::string line; std::getline(file, line);) {
       const std::string_view key = trimmed(line);

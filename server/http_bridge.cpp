@@ -100,6 +100,7 @@ HttpResponse run_handler(const Exchange& exchange) {
 void fill(Exchange& exchange, httplib::Response& out) {
   HttpResponse response = run_handler(exchange);
   out.status = response.status;
+  if (response.status == 499) out.reason = "Client Closed Request";  // a number that the library does not know
   for (const auto& [name, value] : response.headers) out.set_header(name.c_str(), value);
   exchange.close = exchange.close || response.close;
   exchange.held = std::move(response.held);

@@ -3,11 +3,11 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/base/log.h"
+#include "engine/base/text_file.h"
 #include "engine/cache/kv_cache.h"
 #include "engine/model/dummy_model.h"
 #include "engine/model/model.h"
@@ -64,9 +64,8 @@ std::string token_text(const Tokenizer& tokenizer, int32_t id) {
 Result<std::shared_ptr<const ChatTemplate>> load_template(const EngineConfig& config, const Checkpoint& checkpoint,
                                                           const Tokenizer& tokenizer) {
   if (!config.chat_template.empty()) {
-    std::ifstream file(config.chat_template, std::ios::binary);
-    if (!file) return io_error("chat-template: cannot read " + config.chat_template);
-    const std::string source((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    constexpr int64_t kLimitBytes = 1 << 20;
+    SLIP_TRY(const std::string source, read_text_file(config.chat_template, "chat-template", kLimitBytes));
     const auto eos = tokenizer.eos_ids();
     return ChatTemplate::compile(source, token_text(tokenizer, tokenizer.bos_id()),
                                  token_text(tokenizer, eos.empty() ? -1 : eos.front()));

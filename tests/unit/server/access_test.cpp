@@ -22,6 +22,15 @@ HttpRequest asking(const std::string& path, const std::string& header = "", cons
 
 }  // namespace
 
+TEST_CASE("a key file is read to its limit and no further") {
+  const auto endless = Auth::create({}, "/dev/zero", "");
+  REQUIRE_FALSE(endless.ok());
+  CHECK(endless.error().message == "api-key-file \"/dev/zero\" is over the limit of 1048576 bytes");
+  const auto folder = Auth::create({}, "/", "");
+  REQUIRE_FALSE(folder.ok());
+  CHECK(folder.error().message == "api-key-file \"/\" is a folder; give a file");
+}
+
 TEST_CASE("only health is open when a key is set") {
   const Auth auth = Auth::create({"k1", "k2"}, "", "").value();
   CHECK(auth.judge(asking("/health/ready")).allowed);
