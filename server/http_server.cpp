@@ -425,12 +425,17 @@ class HttpServer::Reactor {
   }
 
   void tick() {
-    const auto now = Clock::now();
-    if (accept_paused_until_ != Clock::time_point{} && now >= accept_paused_until_ && listener_.valid()) {
+    if (accept_paused_until_ != Clock::time_point{} && Clock::now() >= accept_paused_until_ && listener_.valid()) {
       accept_paused_until_ = {};
       watch(EPOLL_CTL_MOD, listener_.get(), EPOLLIN);
     }
-    std::vector<ConnectionPtr> late, slow, dead;
+    std::vector<ConnectionPtr> writing, late, slow, dead;
+    // Before judging: a send takes what fits long before the kernel calls the socket writable, so that what counts is what
+    // the client read. It may end the exchange, and so change the map.
+    for (auto& [fd, c] : connections_)
+      if (c->phase == Connection::Phase::kWriting) writing.push_back(c);
+    for (const ConnectionPtr& c : writing) write_on(c);
+    const auto now = Clock::now();
     for (auto& [fd, c] : connections_) {
       const auto since = std::chrono::duration_cast<milliseconds>(now - c->phase_start).count();
       if (c->phase == Connection::Phase::kLingering) {

@@ -122,16 +122,24 @@ std::chrono::milliseconds reading_time(size_t bytes) {
 
 bool send_all(int fd, std::string_view bytes, std::chrono::milliseconds stall) {
   using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + stall + reading_time(bytes.size());
+  // The kernel calls a socket writable when a third of its buffer is free, for a slow reader long after the last byte
+  // moved; a send takes what fits before that.
+  constexpr std::chrono::milliseconds kRetry{500};
+  auto moved = Clock::now();
+  const auto end = moved + stall + reading_time(bytes.size());
   while (true) {
+    const size_t before = bytes.size();
     if (!send_some(fd, &bytes)) return false;
     if (bytes.empty()) return true;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
-    if (left.count() < 0) return false;
+    const auto now = Clock::now();
+    if (bytes.size() < before) moved = now;
+    const auto until = std::min(end, moved + stall);
+    if (now >= until) return false;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now);
     pollfd waiting{fd, POLLOUT, 0};
-    const int ready = ::poll(&waiting, 1, static_cast<int>(std::min(stall, left).count()));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0 || (waiting.revents & (POLLERR | POLLHUP))) return false;
+    const int ready = ::poll(&waiting, 1, static_cast<int>(std::min(kRetry, left).count()));
+    if (ready < 0 && errno != EINTR) return false;
+    if (ready > 0 && (waiting.revents & (POLLERR | POLLHUP))) return false;
   }
 }
 
