@@ -167,14 +167,18 @@ class Listeners {
   _exit(code);  // threads may be stuck: no destructor may be waited for
 }
 
+[[noreturn]] void exit_without_thread(const char* what, const char* why) {
+  exit_now(kExitCannotBind, "cannot_start", std::string("no thread for ") + what + ": " + why +
+                                                "; raise the limits on threads (ulimit -u) and on memory");
+}
+
 /// What starts threads: a system that has none for us ends the program with one line instead of an abort.
 template <typename Start>
 void start_or_exit(const char* what, Start start) {
   try {
     start();
   } catch (const std::system_error& error) {
-    exit_now(kExitCannotBind, "cannot_start", std::string("no thread for ") + what + ": " + error.what() +
-                                                  "; raise the limits on threads (ulimit -u) and on memory");
+    exit_without_thread(what, error.what());
   }
 }
 
@@ -224,6 +228,9 @@ int run_server(const Config& config, const Loader& loader) {
         loading.loaded = std::move(*result);
       else
         loading.error = result.error().message;
+    } catch (const std::system_error& error) {
+      if (error.code() == std::errc::resource_unavailable_try_again) exit_without_thread("loading", error.what());
+      loading.error = std::string("loading failed: ") + error.what();
     } catch (const std::exception& error) {
       loading.error = std::string("loading failed: ") + error.what();  // memory refused, an unknown instruction set
     }
@@ -273,9 +280,12 @@ int run_server(const Config& config, const Loader& loader) {
                          {"running", loaded.engine->stats().running}, {"waiting", loaded.engine->stats().waiting}});
   std::atomic<bool> drained{false};
   std::atomic<bool> clean{false};
-  std::thread drainer([&] {
-    clean = loaded.engine->drain(seconds(config.server.shutdown_timeout_s));
-    drained = true;
+  std::thread drainer;
+  start_or_exit("draining", [&] {
+    drainer = std::thread([&] {
+      clean = loaded.engine->drain(seconds(config.server.shutdown_timeout_s));
+      drained = true;
+    });
   });
   while (!drained) {
     if (signals.next(milliseconds(20)) != 0) exit_now(kExitForced, "forced", "a second signal");

@@ -1,6 +1,8 @@
 // See stub_model.h.
 #include "tests/http/stub_model.h"
 
+#include <pthread.h>
+
 #include <thread>
 
 #include "engine/run/fake_executor.h"
@@ -109,6 +111,16 @@ int32_t echo_law(std::span<const int32_t> history, uint64_t seed, int32_t choice
   return at < length ? history[user + 1 + at] : kEnd;
 }
 
+/// As where the limit on threads is reached: std::thread throws what the system says.
+void start_thread_without_room() {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, size_t{1} << 47);
+  pthread_setattr_default_np(&attributes);
+  pthread_attr_destroy(&attributes);
+  std::thread([] {}).join();
+}
+
 }  // namespace
 
 std::shared_ptr<const Tokenizer> make_tokenizer() { return std::make_shared<ByteTokenizer>(); }
@@ -119,6 +131,7 @@ Loader make_loader(const StubOptions& options) {
                    const std::function<void(std::string)>& progress) -> Result<std::unique_ptr<Loaded>> {
     progress("pretending to load");
     std::this_thread::sleep_for(options.load_delay);
+    if (options.no_thread) start_thread_without_room();
     auto out = std::make_unique<Loaded>();
     out->services.tokenizer = make_tokenizer();
     if (options.chat_template) out->services.chat_template = make_template();

@@ -17,6 +17,7 @@ struct StubOptions {
   int32_t device_error = -1;       // the n-th commit fails; -1: none
   std::chrono::milliseconds load_delay{0};
   bool chat_template = true;
+  bool no_thread = false;          // loading starts a thread whose stack has no room
 };
 
 // ids 0..255 are bytes; then

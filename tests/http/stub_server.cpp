@@ -34,6 +34,8 @@ int main(int argc, char** argv) {
       options.device_error = value;
     else if (name == "--stub-load-ms")
       options.load_delay = std::chrono::milliseconds(value);
+    else if (name == "--stub-no-thread")
+      options.no_thread = true;
     else if (name == "--stub-parameters") {
       std::printf("%s\n", api::parameter_table_json().c_str());
       return 0;
