@@ -235,8 +235,9 @@ def test_disconnect_frees_a_stream(start_stub):
 
 
 def test_disconnects_are_noticed_at_once(start_stub):
-    """C11's latency as a client of the server sees it: from the close to the last block given back."""
-    server = start_stub("--stub-step-us=2000", "--max-num-seqs=4")
+    """C11 as a client of the server sees it, in steps from the close to the last block given back: those that a slow
+    machine makes are as slow."""
+    server = start_stub("--stub-step-us=20000", "--max-num-seqs=4")
     rng = random.Random(3)
     took = []
     for i in range(40):
@@ -245,13 +246,17 @@ def test_disconnects_are_noticed_at_once(start_stub):
         while server.metric("num_requests_running") == 0:
             pass
         time.sleep(rng.random() * 0.05)
-        start = time.monotonic()
+        steps = server.metric("steps_total")
+        assert server.metric("kv_blocks", 'state="used"') > 0
         s.close()
+        start = time.monotonic()
         while server.metric("kv_blocks", 'state="used"') > 0:
-            assert time.monotonic() - start < 5
-        took.append(time.monotonic() - start)
+            assert time.monotonic() - start < 30
+        took.append(server.metric("steps_total") - steps)
     took.sort()
-    assert took[len(took) // 2] < 0.05 and took[-4] < 0.1, took  # the slowest tenth is the machine's
+    # the step that was running, the one launched behind it, and one that ended before the close; each answer that nobody
+    # cut would be 900 long. The slowest tenth is the machine's.
+    assert took[len(took) // 2] <= 3 and took[-4] <= 6, took
 
 
 @pytest.mark.parametrize("drafts", [0, 4])
