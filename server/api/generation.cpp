@@ -17,13 +17,13 @@ constexpr size_t kMaxGaps = 4096;
 
 double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
-ApiError context_error(int64_t prompt, int64_t output, int64_t context, const char* param = "max_tokens") {
+ApiError context_error(int64_t prompt, int64_t output, int64_t context, const std::string& param) {
   std::string message = "This model's maximum context length is " + std::to_string(context) +
                         " tokens. However, the request has " + std::to_string(prompt) + " prompt tokens";
   message += output > 0 ? " and asks for " + std::to_string(output) + " output tokens (" +
-                              std::to_string(prompt + output) + " in all). Shorten the prompt or lower max_tokens."
+                              std::to_string(prompt + output) + " in all). Shorten the prompt or lower " + param + "."
                         : ", which leaves no room for output. Shorten the prompt.";
-  ApiError error({ErrorCode::kContextLength, std::move(message), output > 0 ? param : ""});
+  ApiError error({ErrorCode::kContextLength, std::move(message), output > 0 ? param : std::string()});
   error.prompt_tokens = prompt;
   error.context_tokens = context;
   return error;
@@ -72,11 +72,11 @@ std::variant<std::unique_ptr<Generation>, ApiError> Generation::submit(const Ser
     const auto length = static_cast<int64_t>(prompts[i].size());
     if (length == 0)
       return ApiError(invalid_argument("the prompt holds no token", call.prompts.empty() ? "messages" : "prompt"));
-    if (length >= context) return context_error(length, 0, context);
+    if (length >= context) return context_error(length, 0, context, "");
     if (call.sampling.max_tokens > 0 && length + call.sampling.max_tokens > context)
-      return context_error(length, call.sampling.max_tokens, context);
+      return context_error(length, call.sampling.max_tokens, context, call.max_tokens_name);
     if (length + call.sampling.min_tokens > context)
-      return context_error(length, call.sampling.min_tokens, context, "min_tokens");
+      return context_error(length, call.sampling.min_tokens, context, call.min_tokens_name);
     auto request = std::make_shared<Request>();
     request->id = prompts.size() == 1 ? id : id + "-" + std::to_string(i);
     request->sampling = call.sampling;

@@ -82,11 +82,14 @@ Result<Json> read_tool_calls(const Json& calls, const std::string& param) {
   return out;
 }
 
+bool has_tool_calls(const Json& message) {
+  const auto calls = message.find("tool_calls");
+  return calls != message.end() && !calls->is_null() && !(calls->is_array() && calls->empty());
+}
+
 /// Both spellings of a call in history: tool_calls, and the deprecated function_call as a list of one. Null: no call.
 Result<Json> read_calls(const Json& message, const std::string& at) {
-  const auto calls = message.find("tool_calls");
-  if (calls != message.end() && !calls->is_null() && !(calls->is_array() && calls->empty()))
-    return read_tool_calls(*calls, at + ".tool_calls");
+  if (has_tool_calls(message)) return read_tool_calls(message["tool_calls"], at + ".tool_calls");
   const auto function = message.find("function_call");
   if (function == message.end() || function->is_null()) return Json(nullptr);
   Json call = {{"type", "function"}};
@@ -133,19 +136,20 @@ Result<Json> read_message(const Json& message, const std::string& at) {
 
 }  // namespace
 
-Result<Json> read_messages(const Json& messages) {
+Status read_messages(const Json& messages, GenerationRequest* out) {
   if (!messages.is_array()) return invalid_argument("messages must be a list", "messages");
   if (messages.empty()) return invalid_argument("messages is an empty list", "messages");
   if (static_cast<int32_t>(messages.size()) > limits::kMessages)
     return invalid_argument("messages holds " + std::to_string(messages.size()) + " messages; the limit is " +
                                 std::to_string(limits::kMessages),
                             "messages");
-  Json out = Json::array();
+  out->messages = Json::array();
   for (size_t i = 0; i < messages.size(); ++i) {
     SLIP_TRY(auto message, read_message(messages[i], "messages." + std::to_string(i)));
-    out.push_back(std::move(message));
+    if (message.contains("tool_calls") && !has_tool_calls(messages[i])) out->function_calls.insert(i);
+    out->messages.push_back(std::move(message));
   }
-  return out;
+  return Ok{};
 }
 
 Status read_template_fields(const Json& body, GenerationRequest* out) {

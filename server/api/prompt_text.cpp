@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <set>
 
 #include "server/api/run_generation.h"
 
@@ -47,8 +48,8 @@ bool fill_null_contents(Json* messages) {
 }
 
 /// Arguments of tool calls that are text, since they hold no JSON object, become empty objects. Returns where the first
-/// stood, or "".
-std::string empty_text_arguments(Json* messages) {
+/// stood in the request, or "".
+std::string empty_text_arguments(Json* messages, const std::set<size_t>& function_calls) {
   std::string first;
   for (size_t i = 0; i < messages->size(); ++i) {
     if (!(*messages)[i].contains("tool_calls")) continue;
@@ -57,8 +58,9 @@ std::string empty_text_arguments(Json* messages) {
       Json& arguments = calls[j]["function"]["arguments"];
       if (!arguments.is_string()) continue;
       arguments = Json::object();
-      if (first.empty())
-        first = "messages." + std::to_string(i) + ".tool_calls." + std::to_string(j) + ".function.arguments";
+      if (!first.empty()) continue;
+      first = "messages." + std::to_string(i);
+      first += function_calls.contains(i) ? ".function_call.arguments" : ".tool_calls." + std::to_string(j) + ".function.arguments";
     }
   }
   return first;
@@ -73,7 +75,8 @@ size_t count_of(const std::string& text, std::string_view word) {
 /// Renders, and makes up for what templates do with histories of tool calls. A turn with calls has null for content:
 /// most templates test for that, some print the word None and some raise, and those get an empty text. Arguments that
 /// are no JSON object are text: where the template cannot print them, the error names them.
-Result<std::vector<PromptSegment>> render_turns(const ChatTemplate& chat_template, RenderInput input) {
+Result<std::vector<PromptSegment>> render_turns(const ChatTemplate& chat_template, RenderInput input,
+                                                const std::set<size_t>& function_calls) {
   auto segments = chat_template.render(input);
   if (fill_null_contents(&input.messages)) {
     auto filled = chat_template.render(input);
@@ -81,7 +84,7 @@ Result<std::vector<PromptSegment>> render_turns(const ChatTemplate& chat_templat
     if (filled.ok() && (!segments.ok() || nones(segments) > nones(filled))) segments = std::move(filled);
   }
   if (segments.ok()) return segments;
-  const std::string at = empty_text_arguments(&input.messages);
+  const std::string at = empty_text_arguments(&input.messages, function_calls);
   if (at.empty() || !chat_template.render(input).ok()) return segments;
   return invalid_argument("the arguments of a tool call are not a JSON object, and this model's chat template needs one: " +
                               segments.error().message,
@@ -106,7 +109,7 @@ Result<std::vector<PromptSegment>> render_chat(const Services& services, const G
   for (const auto& [name, value] : request.template_extra.items()) input.extra[name] = value;
   input.add_generation_prompt = request.add_generation_prompt;
   input.now_unix_seconds = static_cast<int64_t>(std::time(nullptr));
-  auto segments = render_turns(*services.chat_template, std::move(input));
+  auto segments = render_turns(*services.chat_template, std::move(input), request.function_calls);
   if (!segments.ok()) {
     Error error = segments.error();
     if (error.param.empty()) error.param = "messages";

@@ -307,7 +307,7 @@ Result<int32_t> output_tokens_per_choice(const GenerationRequest& request, int64
   const bool given = request.sampling.max_tokens > 0;
   const int64_t asked = given ? request.sampling.max_tokens : request.sampling.min_tokens;
   if (asked * choices > limit) {
-    const std::string name = given ? "max_tokens" : "min_tokens";
+    const std::string name = given ? request.max_tokens_name : request.min_tokens_name;
     return invalid_argument(name + " " + std::to_string(asked) + " for each of " + std::to_string(choices) +
                                 " choices makes " + std::to_string(asked * choices) + " output tokens; the limit is " +
                                 std::to_string(limit) + " a request" +
@@ -333,10 +333,12 @@ Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, c
   fields.get("max_completion_tokens", &out.sampling.max_tokens);
   fields.get("min_new_tokens", &out.sampling.min_tokens);
   fields.get("min_tokens", &out.sampling.min_tokens);
+  if (fields.find("max_completion_tokens")) out.max_tokens_name = "max_completion_tokens";
+  if (fields.find("min_new_tokens") && !fields.find("min_tokens")) out.min_tokens_name = "min_new_tokens";
   if (out.sampling.max_tokens > 0 && out.sampling.min_tokens > out.sampling.max_tokens)
-    return invalid_argument("min_tokens " + std::to_string(out.sampling.min_tokens) + " is above max_tokens " +
-                                std::to_string(out.sampling.max_tokens),
-                            "min_tokens");
+    return invalid_argument(std::string(out.min_tokens_name) + " " + std::to_string(out.sampling.min_tokens) + " is above " +
+                                out.max_tokens_name + " " + std::to_string(out.sampling.max_tokens),
+                            out.min_tokens_name);
   if (const Json* seed = fields.find("seed")) out.seed = exact_integer(*seed);
   fields.get("ignore_eos", &out.ignore_eos);
   fields.get("no_stop_trim", &out.include_stop);
@@ -375,7 +377,7 @@ Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, c
   }
   const Json* messages = fields.find("messages");
   if (!messages) return invalid_argument("messages is missing", "messages");
-  SLIP_TRY(out.messages, read_messages(*messages));
+  SLIP_RETURN_IF_ERROR(read_messages(*messages, &out));
   SLIP_RETURN_IF_ERROR(read_template_fields(body, &out));
   return out;
 }

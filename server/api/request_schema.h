@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -33,6 +34,8 @@ struct GenerationRequest {
   bool return_token_ids = false;
   int32_t n = 1;
   SamplingParams sampling;                 // max_tokens 0: not given; stop_ids: stop_token_ids only; seed: see below
+  const char* max_tokens_name = "max_tokens";  // as the client spelled it, for errors; likewise the next
+  const char* min_tokens_name = "min_tokens";
   std::optional<int64_t> seed;
   bool ignore_eos = false;
   std::vector<std::string> stop;
@@ -45,6 +48,7 @@ struct GenerationRequest {
 
   // chat
   Json messages;                           // normalised for the template
+  std::set<size_t> function_calls;         // messages whose call came as the deprecated function_call
   Json template_extra = Json::object();
   bool add_generation_prompt = true;
   bool continue_final_message = false;
@@ -63,8 +67,9 @@ Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, c
 /// leaves; within the bounds of one request's output.
 Result<int32_t> output_tokens_per_choice(const GenerationRequest& request, int64_t choices, int64_t room);
 
-/// messages alone, for /apply-template: roles, contents and parts as the template sees them.
-Result<Json> read_messages(const Json& messages);
+/// messages alone, with which of them spelled their call the old way, into `out`: roles, contents and parts as the template
+/// sees them.
+Status read_messages(const Json& messages, GenerationRequest* out);
 
 /// The fields that steer the template (chat_template_kwargs, reasoning_effort, …) into `out`.
 Status read_template_fields(const Json& body, GenerationRequest* out);

@@ -8,11 +8,9 @@ using namespace slipstream::api;
 namespace {
 
 GenerationRequest request_of(const std::string& messages) {
-  auto read = read_messages(Json::parse(messages));
   INFO(messages);
-  REQUIRE(read.ok());
   GenerationRequest out;
-  out.messages = std::move(*read);
+  REQUIRE(read_messages(Json::parse(messages), &out).ok());
   out.add_generation_prompt = false;
   return out;
 }
@@ -20,7 +18,8 @@ GenerationRequest request_of(const std::string& messages) {
 Json message_of(const std::string& message) { return request_of("[" + message + "]").messages[0]; }
 
 std::string param_of(const std::string& message) {
-  const auto read = read_messages(Json::parse("[" + message + "]"));
+  GenerationRequest unused;
+  const auto read = read_messages(Json::parse("[" + message + "]"), &unused);
   REQUIRE_FALSE(read.ok());
   return read.error().param;
 }
@@ -70,6 +69,8 @@ TEST_CASE("arguments that hold no JSON object stay text, and are named where the
     const std::string error = rendered(kItems, R"([{"role":"user","content":"q"},)" + call_of(given) + "]");
     CHECK(error.starts_with("error at messages.1.tool_calls.0.function.arguments: the arguments of a tool call are not a JSON object"));
   }
+  const std::string deprecated = rendered(kItems, R"([{"role":"assistant","function_call":{"name":"f","arguments":"{broken"}}])");
+  CHECK(deprecated.starts_with("error at messages.0.function_call.arguments: the arguments of a tool call"));
   // another complaint of the template stays what it is
   CHECK(rendered("{{ raise_exception('no') }}", "[" + call_of("\"{broken\"") + "]").starts_with("error at messages: "));
 }

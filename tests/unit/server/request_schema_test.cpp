@@ -54,6 +54,9 @@ TEST_CASE("aliases and their winners") {
   CHECK(read(chat_with(R"("repeat_penalty":2)"))->sampling.repetition_penalty == 2.0f);
   CHECK(read(chat_with(R"("repeat_penalty":2,"repetition_penalty":3)"))->sampling.repetition_penalty == 3.0f);
   CHECK(read(chat_with(R"("min_new_tokens":2)"))->sampling.min_tokens == 2);
+  const auto above = read(chat_with(R"("min_new_tokens":9,"max_completion_tokens":7)"));
+  CHECK(param_of(above) == "min_new_tokens");
+  CHECK(above.error().message == "min_new_tokens 9 is above max_completion_tokens 7");
 }
 
 TEST_CASE("prompts times n is bounded") {
@@ -89,6 +92,10 @@ TEST_CASE("output over all choices is bounded") {
   };
   refused(R"("max_tokens":65537)", 16, "max_tokens", "1048576");
   refused(R"("min_tokens":16385)", 64, "min_tokens", "1048576");
+  refused(R"("max_completion_tokens":65537)", 16, "max_completion_tokens", "1048576");
+  refused(R"("max_tokens":5,"max_completion_tokens":65537)", 16, "max_completion_tokens", "1048576");
+  refused(R"("min_new_tokens":16385)", 64, "min_new_tokens", "1048576");
+  refused(R"("min_new_tokens":2,"min_tokens":16385)", 64, "min_tokens", "1048576");
   refused(R"("max_tokens":8193,"logprobs":true,"top_logprobs":7)", 64, "max_tokens", "524288");
   refused(R"("max_tokens":16777216)", 64, "max_tokens", "1048576");
 }
