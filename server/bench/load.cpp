@@ -51,6 +51,9 @@ class LongPrompts {
     options_.input_tokens = options.long_prompt_tokens;
     if (options_.input_tokens > 0) thread_ = std::thread([this] { run(); });
   }
+  LongPrompts(const LongPrompts&) = delete;
+  LongPrompts& operator=(const LongPrompts&) = delete;
+  ~LongPrompts() { stop(); }
   /// Waits for the one that is being read.
   void stop() {
     {
