@@ -50,6 +50,7 @@ void FakeExecutor::carry_out(const SlotCommand& command) {
 }
 
 void FakeExecutor::forward(const StepPlan& plan) {
+  if (untaken_ > 0) ++overlapped_;
   for (const SlotCommand& command : plan.commands) carry_out(command);
   const StepInputs& inputs = slots_.place(plan, [this] { return fires("starve"); });
   for (size_t s = 0; s < plan.spans.size(); ++s)
@@ -117,6 +118,22 @@ StepResult FakeExecutor::commit(const StepPlan& plan, const StepMasks& masks) {
   spend(device_.step_delay);
   if (fires("digest")) result.digest ^= 1;
   return result;
+}
+
+void FakeExecutor::launch_commit(const StepPlan& plan, const StepMasks& masks) {
+  StepExecutor::launch_commit(plan, masks);
+  ++untaken_;
+}
+
+bool FakeExecutor::result_ready() {
+  if (!StepExecutor::result_ready()) return false;
+  return ++looks_ > device_.looks_until_ready;
+}
+
+StepResult FakeExecutor::take_result() {
+  --untaken_;
+  looks_ = 0;
+  return StepExecutor::take_result();
 }
 
 void FakeExecutor::spend(std::chrono::microseconds time) {

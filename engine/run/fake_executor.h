@@ -1,7 +1,7 @@
 // A device without a model, for tests of everything above it: tokens are a pure function of (history, seed, choice), so
 // no batching can change them; delays and faults are chosen. It keeps a shadow of the K/V cache and notices any read of
-// a position that holds something else than the sequence's own prefix. Behind a worker thread it is the asynchronous
-// device whose results come one step late.
+// a position that holds something else than the sequence's own prefix. With looks_until_ready it is the
+// asynchronous device whose results come while later launches are carried out.
 #pragma once
 
 #include <atomic>
@@ -30,6 +30,8 @@ struct FakeDevice {
   std::shared_ptr<Drafter> drafter;         // may be null
   std::chrono::microseconds step_delay{0};  // of each launch; slept, or added to `simulated`
   std::chrono::microseconds row_delay{0};
+  /// A device that runs on: a launched commit's result is there only after so many looks. 0: commits wait.
+  int32_t looks_until_ready = 0;
   std::chrono::milliseconds slow_delay{0};  // of a step where the point "slow_step" fires
   SimulatedClock* simulated = nullptr;
   /// Points: "device_error" (each commit), "nan_row" (each drawn row), "starve" (each decode span), "slow_step" (each
@@ -43,7 +45,12 @@ class FakeExecutor final : public StepExecutor {
 
   void forward(const StepPlan& plan) override;
   StepResult commit(const StepPlan& plan, const StepMasks& masks) override;
+  void launch_commit(const StepPlan& plan, const StepMasks& masks) override;
+  bool result_ready() override;
+  StepResult take_result() override;
 
+  /// Forwards that began while a result was still untaken: what an asynchronous device is for. Any thread.
+  int64_t overlapped() const { return overlapped_; }
   /// Reads of a position that held something else. Must stay 0; any thread.
   int64_t foreign_reads() const { return foreign_reads_; }
   int64_t rows_run() const { return rows_run_; }
@@ -61,6 +68,9 @@ class FakeExecutor final : public StepExecutor {
   std::vector<std::vector<int32_t>> drafts_;
   std::atomic<int64_t> foreign_reads_{0};
   std::atomic<int64_t> rows_run_{0};
+  std::atomic<int64_t> overlapped_{0};
+  int32_t untaken_ = 0;  // results launched and not taken
+  int32_t looks_ = 0;    // at the oldest of them
 };
 
 }  // namespace slipstream

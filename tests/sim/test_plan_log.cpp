@@ -80,13 +80,18 @@ std::vector<std::string> run_inline(Texts* texts, std::vector<StepResult>* resul
   return log;
 }
 
-std::vector<std::string> run_threaded(int ranks, Texts* texts) {
+/// looks > 0: the devices run on while the host does other things.
+std::vector<std::string> run_threaded(int ranks, Texts* texts, int32_t looks = 0, int64_t* overlapped = nullptr) {
   const EngineLimits limits = small_limits();
   std::vector<std::unique_ptr<StepExecutor>> executors;
+  std::vector<FakeExecutor*> devices;
   for (int rank = 0; rank < ranks; ++rank) {
     FakeDevice device = small_device(limits);
     device.step_delay = std::chrono::microseconds(100 + 150 * rank);
-    executors.push_back(std::make_unique<FakeExecutor>(std::move(device)));
+    device.looks_until_ready = looks;
+    auto executor = std::make_unique<FakeExecutor>(std::move(device));
+    devices.push_back(executor.get());
+    executors.push_back(std::move(executor));
   }
   std::vector<std::string> log;
   EngineHooks hooks;
@@ -97,6 +102,8 @@ std::vector<std::string> run_threaded(int ranks, Texts* texts) {
   engine.start();
   REQUIRE(engine.drain(std::chrono::seconds(20)));
   engine.stop();
+  if (overlapped != nullptr)
+    for (const FakeExecutor* device : devices) *overlapped += device->overlapped();
   for (const auto& request : all) {
     texts->emplace_back(static_cast<size_t>(request->n));
     receive(*request->output, &texts->back());
@@ -136,6 +143,21 @@ TEST_CASE("the plan log does not depend on the device's timing or on the number 
   require_equal(inline_log, two);
   require_equal(inline_texts, one_texts);
   require_equal(inline_texts, two_texts);
+}
+
+TEST_CASE("a device that runs on gives the same plans and texts, and forwards begin before results are taken") {
+  Texts inline_texts;
+  std::vector<StepResult> results;
+  int64_t preemptions = 0;
+  const auto inline_log = run_inline(&inline_texts, &results, &preemptions);
+  for (const int ranks : {1, 2}) {
+    Texts texts;
+    int64_t overlapped = 0;
+    // The scheduler needs some microseconds for its next plan; a look is one pass of the worker's loop.
+    require_equal(inline_log, run_threaded(ranks, &texts, 4000, &overlapped));
+    require_equal(inline_texts, texts);
+    REQUIRE(overlapped > 10);
+  }
 }
 
 TEST_CASE("a replayed plan log gives the same tokens") {
