@@ -176,12 +176,9 @@ class Ops {
   /// Storage comes from `allocate` and lives as long as the Ops.
   virtual Activation make_activation(int32_t max_rows, int64_t cols, uint8_t forms) = 0;
 
-  /// What steps will ask for; called by models and loaders before warm_up, so that scratch is there afterwards.
+  /// What steps will ask for; called by models before warm_up, so that scratch is there afterwards.
   virtual void plan_attention(int32_t max_rows, int32_t heads, int32_t kv_heads, int32_t head_dim) {
     (void)max_rows, (void)heads, (void)kv_heads, (void)head_dim;
-  }
-  virtual void plan_sampling(int32_t max_rows, int32_t vocab, int64_t max_history) {
-    (void)max_rows, (void)vocab, (void)max_history;
   }
   struct MemoryFacts {
     int64_t total = 0, free = 0;  // bytes; total 0: host memory, ask the system

@@ -152,8 +152,7 @@ Result<std::unique_ptr<Loaded>> load_served_model(const Config& config, EngineHo
   shape.max_draft_tokens = !speculates ? 0 : drafts > 0 ? drafts : kNgramDrafts;
 
   LoadOptions options;
-  // a GPU's captured steps are padded to whole groups of 8 rows
-  options.max_logit_rows = parts.ops->name() == "cuda" ? (shape.max_logit_rows() + 7) / 8 * 8 : shape.max_logit_rows();
+  options.max_logit_rows = parts.ops->name() == "cuda" ? padded_rows(shape.max_logit_rows()) : shape.max_logit_rows();
   options.max_rows = std::max(shape.max_rows, options.max_logit_rows);
   options.dummy = wanted.load_format == "dummy" && !without_weights;  // a bare config already opened as dummy weights
   options.dummy_seed = wanted.seed;
@@ -184,7 +183,6 @@ Result<std::unique_ptr<Loaded>> load_served_model(const Config& config, EngineHo
   if (speculates)
     parts.drafter = std::make_unique<NgramDrafter>(wanted.speculative.prompt_lookup_min,
                                                    wanted.speculative.prompt_lookup_max);
-  parts.ops->plan_sampling(shape.max_logit_rows(), model_config.vocab, cache.context);
   parts.ops->warm_up(options.max_rows);
 
   ModelInfo& info = services.model;

@@ -64,6 +64,12 @@ Result<KvCache> KvCache::create(Ops& ops, const KvCacheShape& shape) {
   return cache;
 }
 
+void KvCache::require_blocks(int32_t group, std::span<const int32_t> blocks) const {
+  for (const int32_t block : blocks)
+    if (group < 0 || group >= groups() || block < 0 || block >= shape_.blocks[static_cast<size_t>(group)])
+      throw DeviceError("plan: block " + std::to_string(block) + " of cache group " + std::to_string(group) + " does not exist");
+}
+
 void KvCache::copy_block(Ops& ops, int32_t group, int32_t source, int32_t target) const {
   for (const KvLayer& layer : layers_)
     if (layer.group == group) ops.copy_kv_block(layer, source, target);

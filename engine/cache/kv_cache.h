@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/base/result.h"
@@ -32,6 +33,8 @@ class KvCache final : public KvViews {
   int64_t bytes() const { return bytes_; }
   const KvCacheShape& shape() const { return shape_; }
 
+  /// Throws DeviceError when a plan names a group or a block that does not exist.
+  void require_blocks(int32_t group, std::span<const int32_t> blocks) const;
   /// Copies a block's K and V in every layer of `group`.
   void copy_block(Ops& ops, int32_t group, int32_t source, int32_t target) const;
 

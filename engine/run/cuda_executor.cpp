@@ -10,7 +10,9 @@
 #include <variant>
 
 #include "engine/base/log.h"
+#include "engine/spec/ngram_drafter.h"
 #include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/graph.h"
 #include "kernels/cuda/slots.h"
 
 namespace slipstream {
@@ -41,25 +43,6 @@ struct StepLayout {
 
 /// Keys kept. A serving mix needs a few dozen; past the bound, steps with new keys run eagerly.
 constexpr size_t kMaxGraphs = 512;
-
-class Graph {
- public:
-  explicit Graph(cudaGraphExec_t exec) : exec_(exec) {}
-  Graph(Graph&& other) noexcept : exec_(std::exchange(other.exec_, nullptr)) {}
-  ~Graph() {
-    if (exec_ != nullptr) cudaGraphExecDestroy(exec_);
-  }
-  void launch(cudaStream_t stream) const { check(cudaGraphLaunch(exec_, stream), "cudaGraphLaunch"); }
-
- private:
-  cudaGraphExec_t exec_ = nullptr;
-};
-
-/// 1, 2, 4, 8, 16, 24, 32, … : at most 8 rows of padding, and few graphs.
-int32_t padded_rows(int32_t rows) {
-  if (rows <= 8) return static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(rows)));
-  return (rows + 7) / 8 * 8;
-}
 
 DoneReason done_reason(SlotDone done) {
   switch (done) {
@@ -227,12 +210,7 @@ void CudaExecutor::carry_out(const slipstream::SlotCommand& command) {
     slots_.open(opening);
     top_logprobs_[static_cast<size_t>(open->slot)] = p.top_logprobs;
   } else if (const auto* grant = std::get_if<GrantBlocks>(&command)) {
-    const auto& counts = parts_.kv.shape().blocks;
-    for (const int32_t block : grant->blocks)
-      if (grant->group < 0 || grant->group >= parts_.kv.groups() || block < 0 ||
-          block >= counts[static_cast<size_t>(grant->group)])
-        throw DeviceError("plan: block " + std::to_string(block) + " of cache group " + std::to_string(grant->group) +
-                          " does not exist");
+    parts_.kv.require_blocks(grant->group, grant->blocks);
     slots_.grant(grant->slot, grant->group, grant->blocks);
   } else if (const auto* copy = std::get_if<CopyBlock>(&command)) {
     parts_.kv.copy_block(*parts_.ops, copy->group, copy->source, copy->target);
@@ -246,7 +224,7 @@ StepLayout CudaExecutor::lay_out(const StepPlan& plan) {
   logit_rows_.clear();
   StepLayout layout;
   SlotBounds& bounds = layout.bounds;
-  StepView view;  // only the host's bounds
+  StepRuns runs;  // the spans' two runs, as the host bounds them
   for (const Span& span : plan.spans) {
     const bool prefill = span.kind == SpanKind::kPrefill;
     SlotSpan s;
@@ -266,35 +244,31 @@ StepLayout CudaExecutor::lay_out(const StepPlan& plan) {
     layout.drafts = layout.drafts || s.drafts_next > 0;
     const int32_t context = std::min(span.start + span.rows, shape_.max_blocks * shape_.block_tokens);
     if (prefill) {
-      view.max_prefill_rows = std::max(view.max_prefill_rows, s.rows);
-      view.max_prefill_context = std::max(view.max_prefill_context, context);
+      runs.max_prefill_rows = std::max(runs.max_prefill_rows, s.rows);
+      runs.max_prefill_context = std::max(runs.max_prefill_context, context);
     } else {
-      ++view.decode_spans;
-      view.max_decode_rows = std::max(view.max_decode_rows, s.rows);
-      view.max_context = std::max(view.max_context, context);
+      ++runs.decode_spans;
+      runs.max_decode_rows = std::max(runs.max_decode_rows, s.rows);
+      runs.max_context = std::max(runs.max_context, context);
     }
     spans_.push_back(s);
   }
   bounds.spans = static_cast<int32_t>(spans_.size());
   slots_.plan(spans_);
 
-  layout.captured = !options_.eager && bounds.spans > 0 && view.decode_spans == bounds.spans;
+  layout.captured = !options_.eager && bounds.spans > 0 && runs.decode_spans == bounds.spans;
   if (layout.captured) {
     bounds.rows = bounds.logit_rows = std::min(padded_rows(bounds.rows), shape_.max_logit_rows);
     bounds.spans = std::min(padded_rows(bounds.spans), shape_.max_spans);
-    view.decode_spans = bounds.spans;
-    view.max_decode_rows = view.max_decode_rows == 1 ? 1 : view.max_decode_rows <= 4 ? 4 : 1 + kMaxSlotDrafts;
-    view.max_context = std::min(std::max(1024, static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(view.max_context)))),
+    runs.decode_spans = bounds.spans;
+    runs.max_decode_rows = runs.max_decode_rows == 1 ? 1 : runs.max_decode_rows <= 4 ? 4 : 1 + kMaxSlotDrafts;
+    runs.max_context = std::min(std::max(1024, static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(runs.max_context)))),
                                 shape_.max_blocks * shape_.block_tokens);
-    layout.key = {bounds.rows, bounds.spans, view.max_decode_rows, view.max_context, plan.commit, layout.drafts};
+    layout.key = {bounds.rows, bounds.spans, runs.max_decode_rows, runs.max_context, plan.commit, layout.drafts};
   }
   layout.key.commit = plan.commit;
   layout.view = slots_.view(bounds);
-  layout.view.decode_spans = view.decode_spans;
-  layout.view.max_decode_rows = view.max_decode_rows;
-  layout.view.max_context = view.max_context;
-  layout.view.max_prefill_rows = view.max_prefill_rows;
-  layout.view.max_prefill_context = view.max_prefill_context;
+  static_cast<StepRuns&>(layout.view) = runs;
   layout.inputs.rows = bounds.rows;
   layout.inputs.groups = shape_.groups;
   layout.inputs.device_owned = true;
@@ -305,19 +279,13 @@ StepLayout CudaExecutor::lay_out(const StepPlan& plan) {
 template <typename Launch>
 void CudaExecutor::run(std::map<StepKey, Graph>* graphs, const StepLayout& layout, Launch&& launch) {
   if (!layout.captured) return launch();
-  const cudaStream_t stream = ops_.context().stream();
-  if (const auto found = graphs->find(layout.key); found != graphs->end()) return found->second.launch(stream);
+  if (const auto found = graphs->find(layout.key); found != graphs->end()) return found->second.replay(ops_.context());
   launch();  // also loads what the capture would have to load
   if (graphs->size() >= kMaxGraphs || capture_failed_) return;
-  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-  launch();
-  cudaGraph_t graph = nullptr;
-  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
-  cudaGraphExec_t exec = nullptr;
-  const cudaError_t status = cudaGraphInstantiate(&exec, graph, 0);
-  cudaGraphDestroy(graph);
+  Graph graph;
+  const cudaError_t status = Graph::capture(ops_.context(), launch, &graph);
   if (status == cudaSuccess) {
-    graphs->emplace(layout.key, Graph(exec));
+    graphs->emplace(layout.key, std::move(graph));
     return;
   }
   // The step itself has run. Memory for graphs is what is missing most likely: go on without new ones.
@@ -355,7 +323,7 @@ void CudaExecutor::launch_draw() {
     cuda::sample(ops_.context(), args);
   }
   slots_.settle(layout_.bounds);
-  if (layout_.drafts) slots_.draft_ngram(layout_.bounds, options_.ngram_min, options_.ngram_max, 4096);
+  if (layout_.drafts) slots_.draft_ngram(layout_.bounds, options_.ngram_min, options_.ngram_max, kNgramWindow);
 }
 
 }  // namespace

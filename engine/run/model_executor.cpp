@@ -16,12 +16,7 @@ void ModelExecutor::carry_out(const SlotCommand& command) {
   if (const auto* open = std::get_if<OpenSlot>(&command)) {
     slots_.open(*open);
   } else if (const auto* grant = std::get_if<GrantBlocks>(&command)) {
-    const auto& counts = parts_.kv.shape().blocks;
-    for (int32_t block : grant->blocks)
-      if (grant->group < 0 || grant->group >= parts_.kv.groups() || block < 0 ||
-          block >= counts[static_cast<size_t>(grant->group)])
-        throw DeviceError("plan: block " + std::to_string(block) + " of cache group " + std::to_string(grant->group) +
-                          " does not exist");
+    parts_.kv.require_blocks(grant->group, grant->blocks);
     slots_.grant(*grant);
   } else if (const auto* copy = std::get_if<CopyBlock>(&command)) {
     parts_.kv.copy_block(*parts_.ops, copy->group, copy->source, copy->target);

@@ -95,10 +95,6 @@ void CudaOps::plan_attention(int32_t max_rows, int32_t heads, int32_t kv_heads, 
          attention_scratch_bytes(max_rows, max_rows, heads, head_dim, context_.facts().multiprocessors));
 }
 
-void CudaOps::plan_sampling(int32_t max_rows, int32_t vocab, int64_t max_history) {
-  samples_.reserve(max_rows, vocab, max_history);
-}
-
 Ops::MemoryFacts CudaOps::memory() const {
   size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");

@@ -34,7 +34,6 @@ class CudaOps final : public Ops {
   Activation make_activation(int32_t max_rows, int64_t cols, uint8_t forms) override;
 
   void plan_attention(int32_t max_rows, int32_t heads, int32_t kv_heads, int32_t head_dim) override;
-  void plan_sampling(int32_t max_rows, int32_t vocab, int64_t max_history) override;
   MemoryFacts memory() const override;
   void begin_step(StepInputs* step) override;
   void embed(const Weight& table, const StepInputs& step, float scale, float* out) override;

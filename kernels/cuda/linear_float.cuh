@@ -137,44 +137,14 @@ struct FloatKernel {
       x_row[nt] = n * kFloatRowBytes;
       x_odd[nt] = n & 1;
     }
-    const auto next = [&](StageCursor& at) { at.advance(group, groups, stage_count, gridDim.x, p.stages); };
-
-    // Weights do not depend on the kernel before this one.
-    const bool idle = group >= stage_count;
-    const int ahead = p.stages - 1;
-    StageCursor load{static_cast<int>(blockIdx.x), group, 0};
-    if (!idle)
-      for (int i = 0; i < ahead && load.row_block < row_blocks; ++i, next(load)) load_weight(load);
-    wait_for_inputs();
-    release_dependents();
-    load = {static_cast<int>(blockIdx.x), group, 0};
-    for (int i = 0; i < ahead; ++i) {
-      if (!idle && load.row_block < row_blocks) load_x(load), next(load);
-      commit_copies();
-    }
-    load.slot = ahead;  // also where fewer stages than slots were loaded: those slots are not read
-    StageCursor now{static_cast<int>(blockIdx.x), group, 0};
-    for (int row_block = blockIdx.x; row_block < row_blocks; row_block += gridDim.x) {
-      float acc[NT][4] = {};
-      for (int stage = group; stage < stage_count; stage += groups) {
-        wait_for_stage(p.stages);
-        if constexpr (WR == 1) {
-          __syncwarp();
-        } else {
-          named_barrier(wk + 1, WR * 32);
-        }
-        if (load.row_block < row_blocks) {
-          load_weight(load);
-          load_x(load);
-          next(load);
-        }
-        commit_copies();
-        multiply(w_ring + now.slot * kSlotBytes, x_ring + now.slot * x_bytes, x_row, x_odd, lane, acc);
-        next(now);
-      }
-      reduce_and_store<NT, WR, WK>(acc, sums, wr, wk, row_block, row_blocks, first_col, p.o);
-    }
-    wait_copies<0>();
+    walk_stages<NT, WR>(
+        {wk, group, groups, stage_count, row_blocks, p.stages}, load_weight, load_x,
+        [&](int slot, float (&acc)[NT][4]) {
+          multiply(w_ring + slot * kSlotBytes, x_ring + slot * x_bytes, x_row, x_odd, lane, acc);
+        },
+        [&](int row_block, float (&acc)[NT][4]) {
+          reduce_and_store<NT, WR, WK>(acc, sums, wr, wk, row_block, row_blocks, first_col, p.o);
+        });
   }
 };
 

@@ -191,4 +191,58 @@ struct StageCursor {
   }
 };
 
+/// Where one warp stands in a launch: its stages are first, first + step, … of `stages`; its row blocks every gridDim.x-th.
+struct StageWalk {
+  int wk;              // which of the warp groups that share K in the block
+  int first, step;     // of its stages
+  int stages;          // in all
+  int row_blocks;
+  int slots;           // of its rings
+};
+
+/// The loop of a tensor-core product: weights and activations stream through rings of shared memory, across row blocks, while
+/// the stage that arrived is multiplied. load_weight(cursor) and load_x(cursor) start copies of one stage, multiply(slot, acc)
+/// adds one, finish(row_block, acc) stores a row block. Weights do not depend on the kernel before this one, so they are asked
+/// for first.
+template <int NT, int WR, class LoadWeight, class LoadX, class Multiply, class Finish>
+__device__ __forceinline__ void walk_stages(const StageWalk& walk, LoadWeight&& load_weight, LoadX&& load_x, Multiply&& multiply,
+                                            Finish&& finish) {
+  const auto next = [&](StageCursor& at) { at.advance(walk.first, walk.step, walk.stages, gridDim.x, walk.slots); };
+  const bool idle = walk.first >= walk.stages;
+  const int ahead = walk.slots - 1;
+  StageCursor load{static_cast<int>(blockIdx.x), walk.first, 0};
+  if (!idle)
+    for (int i = 0; i < ahead && load.row_block < walk.row_blocks; ++i, next(load)) load_weight(load);
+  wait_for_inputs();
+  release_dependents();
+  load = {static_cast<int>(blockIdx.x), walk.first, 0};
+  for (int i = 0; i < ahead; ++i) {
+    if (!idle && load.row_block < walk.row_blocks) load_x(load), next(load);
+    commit_copies();
+  }
+  load.slot = ahead;  // also where fewer stages than slots were loaded: those slots are not read
+  StageCursor now{static_cast<int>(blockIdx.x), walk.first, 0};
+  for (int row_block = blockIdx.x; row_block < walk.row_blocks; row_block += gridDim.x) {
+    float acc[NT][4] = {};
+    for (int stage = walk.first; stage < walk.stages; stage += walk.step) {
+      wait_for_stage(walk.slots);
+      if constexpr (WR == 1) {
+        __syncwarp();
+      } else {
+        named_barrier(walk.wk + 1, WR * 32);
+      }
+      if (load.row_block < walk.row_blocks) {
+        load_weight(load);
+        load_x(load);
+        next(load);
+      }
+      commit_copies();
+      multiply(now.slot, acc);
+      next(now);
+    }
+    finish(row_block, acc);
+  }
+  wait_copies<0>();
+}
+
 }  // namespace slipstream::cuda

@@ -312,4 +312,51 @@ struct WideCounters {
   }
 };
 
+/// Every thread of the block calls it.
+struct BlockMax {
+  unsigned long long part[kSampleWarps];
+  /// The largest value, in thread 0.
+  __device__ unsigned long long operator()(unsigned long long v) {
+    v = warp_max(v);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
+    __syncthreads();
+    if (threadIdx.x < 32) v = warp_max(threadIdx.x < kSampleWarps ? part[threadIdx.x] : 0);
+    return v;
+  }
+};
+
+__device__ inline void write_token(SampledToken* out, bool finite, int32_t token) {
+  out->token = finite ? token : -1;
+  out->non_finite = !finite;
+  out->logprob = 0;
+  out->top_count = 0;
+}
+
+__device__ inline bool in_vocab(int32_t token, int32_t vocab) { return static_cast<uint32_t>(token) < static_cast<uint32_t>(vocab); }
+
+/// f(id, its uses word) for each history token, bias and suppressed id of the row that counts for it. A strided share of
+/// the tokens; several loads are in flight.
+template <class F>
+__device__ void for_touched(const DeviceSampleRow& row, int32_t vocab, int32_t thread, int32_t threads, F&& f) {
+  if (has_penalty(row)) {
+    // the prompt counts for the repetition penalty alone
+    const int32_t first = row.repetition_penalty != 1.0f ? 0 : row.prompt_tokens;
+    const int32_t end = row.prompt_tokens + row.output_tokens;
+    constexpr int kLoads = 4;
+    for (int32_t i = first + thread; i < end; i += kLoads * threads) {
+      int32_t token[kLoads];
+#pragma unroll
+      for (int k = 0; k < kLoads; ++k) token[k] = i + k * threads < end ? row.history[i + k * threads] : -1;
+#pragma unroll
+      for (int k = 0; k < kLoads; ++k)
+        if (in_vocab(token[k], vocab)) f(token[k], i + k * threads < row.prompt_tokens ? kInPrompt : 1u);
+    }
+  }
+  for (int32_t i = thread; i < row.bias_count + row.suppressed_count; i += threads) {
+    const int32_t token = i < row.bias_count ? row.bias[i].token : row.suppressed[i - row.bias_count];
+    if (in_vocab(token, vocab)) f(token, kListed);
+  }
+}
+
 }  // namespace slipstream::cuda

@@ -11,6 +11,7 @@
 
 #include "kernels/cuda/attention_kernels.h"
 #include "kernels/formats.h"
+#include "tests/cuda/device_array.h"
 
 namespace slipstream::cuda::test {
 
@@ -25,16 +26,6 @@ struct AttentionShape {
 struct SpanSpec {
   int32_t context, rows;
 };
-
-/// Device copy of a host array.
-template <typename T>
-Buffer upload(Context& context, const std::vector<T>& host) {
-  Buffer buffer = context.allocate(std::max<size_t>(1, host.size()) * sizeof(T));
-  // On the stream, behind the zeroing of the buffer.
-  check(cudaMemcpyAsync(buffer.data(), host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice, context.stream()), "copy");
-  context.synchronize();
-  return buffer;
-}
 
 class AttentionStep {
  public:
@@ -191,8 +182,8 @@ class AttentionStep {
           }
       }
     }
-    k_device_ = upload(context_, k_pages);
-    v_device_ = upload(context_, v_pages);
+    k_device_ = to_device(context_, k_pages);
+    v_device_ = to_device(context_, v_pages);
     args.kv_blocks = blocks;
   }
   void store(std::vector<uint8_t>& pages, int64_t at, const float* from) const {
@@ -212,14 +203,14 @@ class AttentionStep {
       rows.push_back(spec.rows);
       contexts.push_back(spec.context);
     }
-    keep_.push_back(upload(context_, positions_));
-    keep_.push_back(upload(context_, row_span_));
-    keep_.push_back(upload(context_, first_row_));
-    keep_.push_back(upload(context_, rows));
-    keep_.push_back(upload(context_, contexts));
-    keep_.push_back(upload(context_, tables_));
-    keep_.push_back(upload(context_, q_));
-    keep_.push_back(upload(context_, mask_));
+    keep_.push_back(to_device(context_, positions_));
+    keep_.push_back(to_device(context_, row_span_));
+    keep_.push_back(to_device(context_, first_row_));
+    keep_.push_back(to_device(context_, rows));
+    keep_.push_back(to_device(context_, contexts));
+    keep_.push_back(to_device(context_, tables_));
+    keep_.push_back(to_device(context_, q_));
+    keep_.push_back(to_device(context_, mask_));
     StepView& step = args.step;
     step.rows = rows_ + 1;
     step.spans = static_cast<int32_t>(specs_.size());

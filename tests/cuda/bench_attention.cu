@@ -12,10 +12,11 @@
 #include <vector>
 
 #include "tests/cuda/attention_fixture.h"
+#include "tests/cuda/bench_clock.h"
 
 using namespace slipstream;
 using namespace slipstream::cuda;
-using slipstream::cuda::test::upload;
+using slipstream::cuda::test::to_device;
 
 namespace {
 
@@ -50,37 +51,6 @@ __global__ void read_all(const uint4* data, size_t count, uint32_t* out) {
   if (sum == 0x12345678u) *out = sum;
 }
 
-/// Median microseconds of one of `launches` launches in a replayed graph.
-double time_us(Context& context, int launches, const std::function<void(int)>& launch) {
-  for (int i = 0; i < launches; ++i) launch(i);
-  context.synchronize();
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t exec = nullptr;
-  check(cudaStreamBeginCapture(context.stream(), cudaStreamCaptureModeThreadLocal), "capture");
-  for (int i = 0; i < launches; ++i) launch(i);
-  check(cudaStreamEndCapture(context.stream(), &graph), "end capture");
-  check(cudaGraphInstantiate(&exec, graph, 0), "instantiate");
-  cudaEvent_t begin, end;
-  check(cudaEventCreate(&begin), "event");
-  check(cudaEventCreate(&end), "event");
-  std::vector<double> times;
-  for (int i = 0; i < 9; ++i) {
-    check(cudaEventRecord(begin, context.stream()), "record");
-    check(cudaGraphLaunch(exec, context.stream()), "launch graph");
-    check(cudaEventRecord(end, context.stream()), "record");
-    check(cudaEventSynchronize(end), "wait");
-    float ms = 0;
-    check(cudaEventElapsedTime(&ms, begin, end), "elapsed");
-    if (i > 1) times.push_back(1000.0 * static_cast<double>(ms) / launches);
-  }
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  cudaGraphExecDestroy(exec);
-  cudaGraphDestroy(graph);
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  return times[times.size() / 2];
-}
-
 struct Case {
   const char* name;
   int32_t spans, context, rows;  // context: tokens before the rows
@@ -109,7 +79,7 @@ class Step {
       contexts.push_back(c.context);
       for (int32_t r = 0; r < c.rows; ++r) row_span.push_back(s), positions.push_back(c.context + r);
     }
-    for (const auto* array : {&tables, &first, &rows, &contexts, &row_span, &positions}) arrays_.push_back(upload(context, *array));
+    for (const auto* array : {&tables, &first, &rows, &contexts, &row_span, &positions}) arrays_.push_back(to_device(context, *array));
     const size_t width = static_cast<size_t>(c.heads * c.head_dim), outputs = static_cast<size_t>(c.spans * c.rows) * width;
     q_ = context.allocate(outputs * 4);
     fill_queries<<<1024, 256, 0, context.stream()>>>(q_.as<float>(), outputs);
@@ -144,7 +114,7 @@ class Step {
 
   double time() {
     const int launches = std::max(layers_, args.step.decode_spans > 0 && cache_bytes_ < (size_t{64} << 20) ? 32 : 2);
-    return time_us(context_, launches, [&](int i) {
+    return bench::replay_us(context_, launches, [&](int i) {
       const auto layer = static_cast<size_t>(i % layers_);
       AttentionArgs a = args;
       a.kv.k = caches_[2 * layer].data();
@@ -204,7 +174,7 @@ int main(int argc, char** argv) {
   {
     const Buffer pool = context.allocate(size_t{2} << 30);
     fill_normal<<<1024, 256, 0, context.stream()>>>(pool.as<uint32_t>(), pool.bytes() / 4, 3);
-    const double us = time_us(context, 4, [&](int) {
+    const double us = bench::replay_us(context, 4, [&](int) {
       read_all<<<132 * 16, 512, 0, context.stream()>>>(pool.as<uint4>(), pool.bytes() / 16, pool.as<uint32_t>());
     });
     ceiling = static_cast<double>(pool.bytes()) / us * 1e-3;

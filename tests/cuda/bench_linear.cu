@@ -14,6 +14,7 @@
 #include "kernels/cuda/linear_float.cuh"
 #include "kernels/cuda/linear_quant.cuh"
 #include "kernels/cuda/linear_shape.h"
+#include "tests/cuda/bench_clock.h"
 
 using namespace slipstream;
 using namespace slipstream::cuda;
@@ -76,34 +77,7 @@ struct Bench {
 
   /// Median microseconds of one launch(i), i rotating over `copies`.
   double time(int copies, const std::function<void(int)>& launch) {
-    const int inner = std::max(copies, 8);
-    cudaGraph_t graph;
-    cudaGraphExec_t exec;
-    launch(0);
-    context.synchronize();
-    check(cudaStreamBeginCapture(context.stream(), cudaStreamCaptureModeThreadLocal), "capture");
-    for (int i = 0; i < inner; ++i) launch(i % copies);
-    check(cudaStreamEndCapture(context.stream(), &graph), "capture");
-    check(cudaGraphInstantiate(&exec, graph, 0), "graph");
-    cudaEvent_t begin, end;
-    check(cudaEventCreate(&begin), "event");
-    check(cudaEventCreate(&end), "event");
-    std::vector<float> times;
-    for (int i = 0; i < 7; ++i) {
-      check(cudaEventRecord(begin, context.stream()), "event");
-      check(cudaGraphLaunch(exec, context.stream()), "graph");
-      check(cudaEventRecord(end, context.stream()), "event");
-      context.synchronize();
-      float ms = 0;
-      check(cudaEventElapsedTime(&ms, begin, end), "event");
-      if (i >= 2) times.push_back(ms * 1000.0f / static_cast<float>(inner));
-    }
-    cudaGraphExecDestroy(exec);
-    cudaGraphDestroy(graph);
-    cudaEventDestroy(begin);
-    cudaEventDestroy(end);
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
+    return bench::replay_us(context, std::max(copies, 8), [&](int i) { launch(i % copies); });
   }
 
   struct Timed {

@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/sample.h"
 #include "kernels/sample_law.h"
+#include "tests/cuda/bench_clock.h"
 
 using namespace slipstream;
 using namespace slipstream::cuda;
@@ -33,23 +34,6 @@ __global__ void fill(float* x, int64_t n, float scale, uint32_t seed) {
   }
 }
 
-double median_us(Context& context, cudaGraphExec_t* graphs, int count) {
-  cudaEvent_t a, b;
-  cudaEventCreate(&a), cudaEventCreate(&b);
-  std::vector<double> all;
-  for (int i = 0; i < 60; ++i) {
-    cudaEventRecord(a, context.stream());
-    for (int k = 0; k < count; ++k) cudaGraphLaunch(graphs[k], context.stream());
-    cudaEventRecord(b, context.stream());
-    cudaEventSynchronize(b);
-    float ms = 0;
-    cudaEventElapsedTime(&ms, a, b);
-    if (i >= 10) all.push_back(1000.0 * ms / count);
-  }
-  std::sort(all.begin(), all.end());
-  return all[all.size() / 2];
-}
-
 void run(Context& context, int32_t rows, int32_t vocab, float spread, const Case& c) {
   const int sets = std::max<int>(2, static_cast<int>(256000000ll / (4ll * rows * vocab) + 1));
   const int used = std::min(sets, 8);
@@ -73,22 +57,18 @@ void run(Context& context, int32_t rows, int32_t vocab, float spread, const Case
     l.seed = r, l.position = 5, l.top_logprobs = c.top_logprobs;
   }
   cudaMemcpy(law.data(), laws.data(), law.bytes(), cudaMemcpyHostToDevice);
-  std::vector<cudaGraphExec_t> graphs(static_cast<size_t>(used));
+  std::vector<Graph> graphs;
   for (int s = 0; s < used; ++s) {
     SampleArgs args{logits.as<float>() + static_cast<int64_t>(s) * rows * vocab, rows, vocab, law.as<DeviceSampleRow>(),
                     out.as<SampledToken>(), scratch.data(), rows, c.variant};
-    cudaGraph_t graph;
-    cudaStreamBeginCapture(context.stream(), cudaStreamCaptureModeThreadLocal);
-    sample(context, args);
-    cudaStreamEndCapture(context.stream(), &graph);
-    check(cudaGraphInstantiate(&graphs[static_cast<size_t>(s)], graph, 0), "instantiate");
-    cudaGraphDestroy(graph);
+    graphs.emplace_back(context, [&] { sample(context, args); });
   }
-  const double us = median_us(context, graphs.data(), used);
+  const double us = bench::median_us(context, 50, [&] {
+                      for (const Graph& graph : graphs) graph.replay(context);
+                    }) / used;
   const double once = 4.0 * rows * vocab / 4.4e12 * 1e6;
   std::printf("%7d %5d %5.2f  %-28s %8.1f us   %6.2f x one read\n", vocab, rows, spread, c.name, us, us / once);
   std::fflush(stdout);
-  for (cudaGraphExec_t g : graphs) cudaGraphExecDestroy(g);
 }
 
 }  // namespace

@@ -5,16 +5,12 @@
 #include <vector>
 
 #include "kernels/cuda/slots.h"
+#include "tests/cuda/bench_clock.h"
 
 using namespace slipstream;
 using namespace slipstream::cuda;
 
 namespace {
-
-double median(std::vector<double> all) {
-  std::ranges::sort(all);
-  return all[all.size() / 2];
-}
 
 double micros() {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -54,32 +50,18 @@ void run(int32_t count, int32_t rows_each, int32_t context_tokens) {
   const SlotBounds bounds{count * rows_each, count, count * rows_each};
   slots.place(bounds);
   slots.settle(bounds);
-  cudaGraph_t graph[3];
-  cudaGraphExec_t exec[3];
+  std::vector<Graph> graphs;
+  std::vector<double> us;
   for (int which = 0; which < 3; ++which) {
-    check(cudaStreamBeginCapture(context.stream(), cudaStreamCaptureModeThreadLocal), "capture");
-    slots.place(bounds);
-    if (which > 0) slots.settle(bounds);
-    if (which > 1) slots.draft_ngram(bounds, 1, 4, 4096);
-    check(cudaStreamEndCapture(context.stream(), &graph[which]), "capture");
-    check(cudaGraphInstantiate(&exec[which], graph[which], 0), "instantiate");
-    cudaGraphDestroy(graph[which]);
-  }
-  double us[3];
-  cudaEvent_t a, b;
-  cudaEventCreate(&a), cudaEventCreate(&b);
-  for (int which = 0; which < 3; ++which) {
-    std::vector<double> all;
-    for (int i = 0; i < 120; ++i) {
-      cudaEventRecord(a, context.stream());
-      for (int k = 0; k < 10; ++k) cudaGraphLaunch(exec[which], context.stream());
-      cudaEventRecord(b, context.stream());
-      cudaEventSynchronize(b);
-      float ms = 0;
-      cudaEventElapsedTime(&ms, a, b);
-      if (i >= 20) all.push_back(100.0 * ms);
-    }
-    us[which] = median(all);
+    graphs.emplace_back(context, [&] {
+      slots.place(bounds);
+      if (which > 0) slots.settle(bounds);
+      if (which > 1) slots.draft_ngram(bounds, 1, 4, 4096);
+    });
+    constexpr int kReplays = 10;
+    us.push_back(bench::median_us(context, 100, [&] {
+                   for (int i = 0; i < kReplays; ++i) graphs.back().replay(context);
+                 }) / kReplays);
   }
   std::vector<double> packing, fetching;
   for (int i = 0; i < 200; ++i) {
@@ -87,7 +69,7 @@ void run(int32_t count, int32_t rows_each, int32_t context_tokens) {
     slots.plan(spans);
     slots.upload();
     const double t1 = micros();
-    cudaGraphLaunch(exec[1], context.stream());
+    graphs[1].replay(context);
     const double t2 = micros();
     const int ticket = slots.fetch(false);
     const double t3 = micros();
@@ -96,8 +78,7 @@ void run(int32_t count, int32_t rows_each, int32_t context_tokens) {
     fetching.push_back(t3 - t2);
   }
   std::printf("%4d slots x %2d rows, %5d tokens: place %5.1f us, + settle %5.1f, + n-gram %5.1f | host: plan and upload %5.1f us, fetch %4.1f\n",
-              count, rows_each, context_tokens, us[0], us[1], us[2], median(packing), median(fetching));
-  for (cudaGraphExec_t e : exec) cudaGraphExecDestroy(e);
+              count, rows_each, context_tokens, us[0], us[1], us[2], bench::median(packing), bench::median(fetching));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "engine/model/model.h"
 #include "engine/run/cuda_executor.h"
 #include "kernels/formats.h"
+#include "tests/cuda/bench_clock.h"
 
 using namespace slipstream;
 
@@ -117,10 +118,6 @@ ModelConfig smollm2(int32_t) {
 double since_ms(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
-double median(std::vector<double> v) {
-  std::ranges::nth_element(v, v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2));
-  return v[v.size() / 2];
-}
 
 }  // namespace
 
@@ -166,7 +163,6 @@ int main(int argc, char** argv) try {
     auto cache = KvCache::create(*parts.ops, kv);
     if (!cache.ok()) return std::fprintf(stderr, "%s\n", cache.error().message.c_str()), 1;
     parts.kv = std::move(*cache);
-    parts.ops->plan_sampling(kSlots, config.vocab, 1 << 15);
     parts.ops->warm_up(load.max_rows);
     DeviceShape shape;
     shape.slots = kSlots, shape.block_tokens = kBlock, shape.max_rows = load.max_rows;
@@ -215,7 +211,7 @@ int main(int argc, char** argv) try {
         if (step >= 4) wall.push_back(since_ms(start)), host.push_back(launched);
       }
       std::printf("  decode, %2d sequences at %d: %.3f ms a step (best %.3f), host launches %.3f ms, %.0f tok/s\n", batch, context,
-                  median(wall), *std::ranges::min_element(wall), median(host), batch / median(wall) * 1e3);
+                  cuda::bench::median(wall), *std::ranges::min_element(wall), cuda::bench::median(host), batch / cuda::bench::median(wall) * 1e3);
       StepPlan release;
       release.step = ++number;
       for (int32_t s = 0; s < batch; ++s) release.commands.push_back(ReleaseSlot{s, generations[static_cast<size_t>(s)]});
@@ -249,7 +245,7 @@ int main(int argc, char** argv) try {
         executor->forward(release);
         executor->commit(release, StepMasks{});
       }
-      std::printf("  prompt of %d tokens in one step: %.1f ms\n", prompt, median(wall));
+      std::printf("  prompt of %d tokens in one step: %.1f ms\n", prompt, cuda::bench::median(wall));
     }
     std::fflush(stdout);
   }

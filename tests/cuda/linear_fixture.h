@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/cuda/linear.h"
+#include "tests/cuda/device_array.h"
 #include "tests/ops/ops_fixture.h"
 
 namespace slipstream::cuda::test {
@@ -18,22 +19,6 @@ struct LinearGpu {
   LinearScratch scratch{context};
   WeightStream stream{context};
 };
-
-template <typename T>
-Buffer to_device(Context& context, const std::vector<T>& host) {
-  Buffer buffer = context.allocate(std::max<size_t>(1, host.size()) * sizeof(T));
-  check(cudaMemcpyAsync(buffer.data(), host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice, context.stream()), "upload");
-  context.synchronize();
-  return buffer;
-}
-
-template <typename T>
-std::vector<T> to_host(Context& context, const Buffer& buffer, size_t count) {
-  std::vector<T> host(count);
-  context.synchronize();
-  check(cudaMemcpy(host.data(), buffer.data(), count * sizeof(T), cudaMemcpyDeviceToHost), "download");
-  return host;
-}
 
 /// An activation on the device in the forms asked for, and the values that a kernel sees in each.
 struct DeviceRows {

@@ -2,23 +2,12 @@
 // the reference backend on the same stored weights for every format that can be quantised here.
 #include <cmath>
 
-#include "tests/catch.h"
-#include "tests/model/model_runner.h"
-#include "tests/model/tiny_model.h"
+#include "tests/model/golden_check.h"
 
 using namespace slipstream;
 using namespace slipstream::test;
 
 namespace {
-
-std::unique_ptr<ModelRunner> runner_of(Checkpoint& checkpoint, const RunnerOptions& options) {
-  const auto config = read_model_config(checkpoint);
-  REQUIRE(config.ok());
-  auto runner = ModelRunner::make(checkpoint, *config, options);
-  INFO((runner.ok() ? std::string() : runner.error().message));
-  REQUIRE(runner.ok());
-  return std::move(runner).value();
-}
 
 /// Root mean square error over the root mean square of `want`.
 double relative_error(const std::vector<float>& got, const std::vector<float>& want) {
@@ -43,15 +32,7 @@ TEST_CASE("cuda models: float weights and cache equal transformers", "[cuda][mod
     for (const int32_t chunk : {0, 16, 5}) {
       INFO(name << ", chunks of " << chunk);
       for (const GoldenPrompt& prompt : golden.prompts) {
-        const std::vector<float> logits = runner->run(prompt.ids, prompt.positions, chunk);
-        double worst = 0;
-        size_t at = 0;
-        for (const auto& row : prompt.logits)
-          for (const double value : row) {
-            const double error = std::abs(value - double{logits.at(at++)});
-            worst = std::isnan(error) ? INFINITY : std::max(worst, error);
-          }
-        REQUIRE(at == logits.size());
+        const double worst = max_error(prompt, runner->run(prompt.ids, prompt.positions, chunk));
         CHECK(worst < 5e-5);
       }
     }

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/cuda/graph.h"
 #include "kernels/cuda/sample.h"
 #include "kernels/sample_kernels.h"
 #include "tests/catch.h"
@@ -286,12 +287,7 @@ TEST_CASE("a captured graph draws anew at every replay, and skips rows without a
   Buffer scratch = gpu.context.allocate(sample_scratch_bytes(count, vocab));
   Buffer law = gpu.context.allocate(count * sizeof(DeviceSampleRow)), out = gpu.context.allocate(count * sizeof(SampledToken));
   SampleArgs args{logits, count, vocab, law.as<DeviceSampleRow>(), out.as<SampledToken>(), scratch.data(), count, SampleVariant::kSampled};
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t exec = nullptr;
-  check(cudaStreamBeginCapture(gpu.context.stream(), cudaStreamCaptureModeThreadLocal), "capture");
-  sample(gpu.context, args);
-  check(cudaStreamEndCapture(gpu.context.stream(), &graph), "capture");
-  check(cudaGraphInstantiate(&exec, graph, 0), "instantiate");
+  const Graph graph(gpu.context, [&] { sample(gpu.context, args); });
   for (int32_t position = 0; position < 40; ++position) {
     std::vector<DeviceSampleRow> laws(count);
     std::vector<SampledToken> expected(count), drawn(count);
@@ -307,7 +303,7 @@ TEST_CASE("a captured graph draws anew at every replay, and skips rows without a
     reference_sample({rows.logits.data(), count, vocab, rows.laws.data(), expected.data()});
     check(cudaMemcpyAsync(law.data(), laws.data(), law.bytes(), cudaMemcpyHostToDevice, gpu.context.stream()), "upload");
     check(cudaMemcpyAsync(out.data(), drawn.data(), out.bytes(), cudaMemcpyHostToDevice, gpu.context.stream()), "upload");
-    check(cudaGraphLaunch(exec, gpu.context.stream()), "launch");
+    graph.replay(gpu.context);
     check(cudaMemcpyAsync(drawn.data(), out.data(), out.bytes(), cudaMemcpyDeviceToHost, gpu.context.stream()), "download");
     gpu.context.synchronize();
     for (size_t r = 0; r < count; ++r) {
@@ -315,6 +311,4 @@ TEST_CASE("a captured graph draws anew at every replay, and skips rows without a
       REQUIRE(drawn[r].token == (r == 3 ? -77 : expected[r].token));
     }
   }
-  cudaGraphExecDestroy(exec);
-  cudaGraphDestroy(graph);
 }

@@ -7,6 +7,7 @@
 
 #include "engine/run/device_slots.h"
 #include "engine/spec/ngram_drafter.h"
+#include "kernels/cuda/graph.h"
 #include "kernels/cuda/slots.h"
 #include "tests/catch.h"
 
@@ -106,7 +107,6 @@ class Simulation {
       if (pending_.size() > 1) check_result();
     }
     while (!pending_.empty()) check_result();
-    if (exec_ != nullptr) cudaGraphExecDestroy(exec_);
   }
 
   int emitted = 0, starved = 0, accepted = 0, drafted = 0, stopped = 0, lengths = 0, broken = 0, idle = 0;
@@ -261,7 +261,7 @@ class Simulation {
     cuda::check(cudaMemcpyAsync(slots_.drawn(), drawn.data(), drawn.size() * sizeof(SampledToken), cudaMemcpyHostToDevice,
                                 context_.stream()), "draws");
     if (graph) {
-      cuda::check(cudaGraphLaunch(exec_, context_.stream()), "cudaGraphLaunch");
+      graph_.replay(context_);
     } else {
       slots_.settle(bounds);
       slots_.draft_ngram(bounds, 1, 3, 64);
@@ -402,14 +402,11 @@ class Simulation {
 
   void capture() {
     bounds_ = {shape_.max_rows, shape_.max_spans, shape_.max_logit_rows};
-    cudaGraph_t graph = nullptr;
-    cuda::check(cudaStreamBeginCapture(context_.stream(), cudaStreamCaptureModeThreadLocal), "capture");
-    slots_.place(bounds_);
-    slots_.settle(bounds_);
-    slots_.draft_ngram(bounds_, 1, 3, 64);
-    cuda::check(cudaStreamEndCapture(context_.stream(), &graph), "capture");
-    cuda::check(cudaGraphInstantiate(&exec_, graph, 0), "cudaGraphInstantiate");
-    cudaGraphDestroy(graph);
+    graph_ = cuda::Graph(context_, [this] {
+      slots_.place(bounds_);
+      slots_.settle(bounds_);
+      slots_.draft_ngram(bounds_, 1, 3, 64);
+    });
   }
 
   std::mt19937 random_;
@@ -420,7 +417,7 @@ class Simulation {
   std::vector<Guest> guests_ = std::vector<Guest>(static_cast<size_t>(small_shape().slots));
   std::deque<Pending> pending_;
   SlotBounds bounds_;
-  cudaGraphExec_t exec_ = nullptr;
+  cuda::Graph graph_;
 };
 
 void check_covered(const Simulation& simulation) {
