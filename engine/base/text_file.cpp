@@ -7,10 +7,13 @@
 #include <cstring>
 #include <fstream>
 
+#include "engine/base/log.h"
+
 namespace slipstream {
 
 Result<std::string> read_text_file(const std::string& path, const std::string& what, int64_t limit_bytes) {
-  const std::string name = what + " \"" + path + "\"";
+  constexpr size_t kShownBytes = 80;
+  const std::string name = what + " " + log::json_quote_cut(path, kShownBytes);
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return io_error(name + " cannot be read: " + std::strerror(errno));
   if (S_ISDIR(info.st_mode)) return io_error(name + " is a folder; give a file");

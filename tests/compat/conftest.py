@@ -4,7 +4,8 @@ import subprocess
 
 import pytest
 
-from served import clean_environment, running
+from processes import clean_environment
+from served import running
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,4 @@
 """Starts the program on a model, with chosen flags, and waits until it is ready."""
-import os
-import socket
 import subprocess
 import tempfile
 import time
@@ -9,16 +7,7 @@ from types import SimpleNamespace
 
 import httpx
 
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def clean_environment():
-    """Our own variables steer the tests; the server would read them as settings."""
-    return {k: v for k, v in os.environ.items() if not k.startswith("SLIPSTREAM_")}
+from processes import clean_environment, free_port
 
 
 @contextmanager

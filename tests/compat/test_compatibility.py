@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from served import clean_environment
+from processes import clean_environment
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOC = ROOT / "docs/compatibility.md"

@@ -1,7 +1,6 @@
 """Starts a server binary on free ports and talks to it over raw sockets. No test logic."""
 
 import json
-import os
 import re
 import signal
 import socket
@@ -10,16 +9,7 @@ import tempfile
 import threading
 import time
 
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def clean_environment():
-    """Our own variables steer the tests; the server would read them as settings."""
-    return {k: v for k, v in os.environ.items() if not k.startswith("SLIPSTREAM_")}
+from processes import clean_environment, free_port
 
 
 def run_to_end(binary, *args, timeout=10, **more):

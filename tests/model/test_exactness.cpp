@@ -1,23 +1,12 @@
 // Bit equality of a model's logits: chunks, wanted rows, cache blocks, ranks (engine/README.md, exactness).
 #include <cstring>
 
-#include "tests/model/model_runner.h"
-#include "tests/model/tiny_model.h"
-#include "tests/catch.h"
+#include "tests/model/golden_check.h"
 
 using namespace slipstream;
 using namespace slipstream::test;
 
 namespace {
-
-std::unique_ptr<ModelRunner> runner_of(Checkpoint& checkpoint, const RunnerOptions& options) {
-  const auto config = read_model_config(checkpoint);
-  REQUIRE(config.ok());
-  auto runner = ModelRunner::make(checkpoint, *config, options);
-  INFO((runner.ok() ? std::string() : runner.error().message));
-  REQUIRE(runner.ok());
-  return std::move(runner).value();
-}
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && !a.empty() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;

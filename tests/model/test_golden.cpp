@@ -2,9 +2,7 @@
 // and both backends.
 #include <cmath>
 
-#include "tests/model/model_runner.h"
-#include "tests/model/tiny_model.h"
-#include "tests/catch.h"
+#include "tests/model/golden_check.h"
 
 using namespace slipstream;
 using namespace slipstream::test;
@@ -15,27 +13,6 @@ namespace {
 // (the fixtures state it), ours by up to 3.5e-6. 1e-5 allows for another machine, and is 1e4 times smaller than what any
 // wrong head, norm, window or frequency gives.
 constexpr double kBound = 1e-5;
-
-std::unique_ptr<ModelRunner> runner_of(Checkpoint& checkpoint, const RunnerOptions& options) {
-  const auto config = read_model_config(checkpoint);
-  REQUIRE(config.ok());
-  auto runner = ModelRunner::make(checkpoint, *config, options);
-  INFO((runner.ok() ? std::string() : runner.error().message));
-  REQUIRE(runner.ok());
-  return std::move(runner).value();
-}
-
-double max_error(const GoldenPrompt& prompt, const std::vector<float>& logits) {
-  double worst = 0;
-  size_t at = 0;
-  for (const auto& row : prompt.logits)
-    for (const double value : row) {
-      const double error = std::abs(value - double{logits.at(at++)});
-      worst = std::isnan(error) ? INFINITY : std::max(worst, error);
-    }
-  REQUIRE(at == logits.size());
-  return worst;
-}
 
 double worst_prompt(const Golden& golden, Checkpoint& checkpoint, const RunnerOptions& options, int32_t chunk) {
   const auto runner = runner_of(checkpoint, options);

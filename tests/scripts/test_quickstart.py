@@ -6,13 +6,9 @@ import subprocess
 import time
 from pathlib import Path
 
+from processes import free_port
+
 ROOT = Path(__file__).resolve().parent.parent.parent
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def quickstart(binary, *arguments, timeout=180):

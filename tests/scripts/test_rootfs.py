@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -13,6 +12,8 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+
+from processes import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SIZE_LIMIT_BYTES = 100_000_000
@@ -30,12 +31,6 @@ def dockerfile_environment():
 def dockerfile_words(instruction):
     text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
     return json.loads(re.search(rf"{instruction}\s+(\[.*\])", text).group(1))
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,14 @@
+"""What every test that starts a program needs."""
+import os
+import socket
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def clean_environment():
+    """Our own variables steer the tests; the program would read them as settings."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("SLIPSTREAM_")}
