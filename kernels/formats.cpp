@@ -259,6 +259,9 @@ void dequantize_row(DType dtype, const std::byte* row, float* out, int64_t eleme
     case DType::kBF16:
       for (int64_t i = 0; i < elements; ++i) out[i] = bf16_to_f32(load_u16(bytes + 2 * i));
       return;
+    case DType::kF8E4M3:
+      for (int64_t i = 0; i < elements; ++i) out[i] = e4m3_to_f32(bytes[i]);
+      return;
     default:
       break;
   }
@@ -279,6 +282,7 @@ bool can_quantize(DType dtype) {
     case DType::kQ5_0:
     case DType::kQ5_1:
     case DType::kQ8_0:
+    case DType::kF8E4M3:
       return true;
     default:
       return false;
@@ -299,6 +303,10 @@ void quantize_row(DType dtype, const float* values, std::byte* row, int64_t elem
       const uint16_t stored = dtype == DType::kF16 ? f32_to_f16(values[i]) : f32_to_bf16(values[i]);
       std::memcpy(bytes + 2 * i, &stored, sizeof stored);
     }
+    return;
+  }
+  if (dtype == DType::kF8E4M3) {
+    for (int64_t i = 0; i < elements; ++i) bytes[i] = f32_to_e4m3(values[i]);
     return;
   }
   for (int64_t e = 0; e < elements; e += 32, bytes += info.block_bytes) quantize_block(dtype, values + e, bytes);

@@ -18,6 +18,9 @@
 //   IQ4_NL  32            d | 16 nibble bytes, split                       y = d * kIQ4Values[q]
 //   IQ4_XS 256            d | u16 high | 4 low scale | 8 x 16 nibble       y = (d * scale) * kIQ4Values[q]
 //   MXFP4   32            u8 exponent e | 16 nibble bytes, split           y = 2^(e - 128) * kE2M1Doubled[q]
+//
+// F8_E4M3 (not of GGUF; OCP 8-bit floating point, "E4M3", as torch.float8_e4m3fn): a byte is sign:1, exponent:4 (bias 7),
+// mantissa:3; no infinities, 0x7f and 0xff are NaN, the largest value is 448.
 #pragma once
 
 #include <bit>
@@ -33,7 +36,7 @@ namespace slipstream {
 void dequantize_row(DType dtype, const std::byte* row, float* out, int64_t elements);
 
 /// The nearest stored row, rounded as the `gguf` package rounds. Only F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1 and
-/// Q8_0 (see can_quantize); values are finite.
+/// Q8_0 (see can_quantize); values are finite. F8_E4M3 as f32_to_e4m3.
 void quantize_row(DType dtype, const float* values, std::byte* row, int64_t elements);
 bool can_quantize(DType dtype);
 
@@ -101,6 +104,33 @@ inline uint16_t f32_to_bf16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+/// Exact.
+inline float e4m3_to_f32(uint8_t code) {
+  const uint32_t sign = static_cast<uint32_t>(code & 0x80u) << 24;
+  const uint32_t exponent = (code >> 3) & 15u;
+  const uint32_t mantissa = code & 7u;
+  if (exponent == 0)  // zero or subnormal: an integer times 2^-9
+    return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(static_cast<float>(mantissa) * 0x1p-9f));
+  if ((code & 0x7fu) == 0x7fu) return std::bit_cast<float>(sign | 0x7fc00000u);
+  return std::bit_cast<float>(sign | ((exponent + 120u) << 23) | (mantissa << 20));
+}
+
+/// Round to nearest even, saturating at +-448 (infinities too); NaN gives 0x7f: cvt.rn.satfinite of the GPUs.
+inline uint8_t f32_to_e4m3(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = (bits >> 24) & 0x80u;
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return 0x7f;
+  if (magnitude >= 0x43e00000u) return static_cast<uint8_t>(sign | 0x7eu);  // >= 448
+  if (magnitude < 0x3c800000u) {
+    // Below 2^-6: 2^14 has the ulp 2^-9 of a subnormal, so the addition itself rounds to nearest even.
+    const float shifted = std::bit_cast<float>(magnitude) + 0x1p14f;
+    return static_cast<uint8_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x46800000u));
+  }
+  const uint32_t rounded = magnitude - (120u << 23) + 0x7ffffu + ((magnitude >> 20) & 1u);
+  return static_cast<uint8_t>(sign | (rounded >> 20));
 }
 
 }  // namespace slipstream

@@ -10,7 +10,7 @@ const DTypeInfo& dtype_info(DType dtype) {
       {"Q4_0", 32, 18},    {"Q4_1", 32, 20},    {"Q5_0", 32, 22},    {"Q5_1", 32, 24},
       {"Q8_0", 32, 34},    {"Q2_K", 256, 84},   {"Q3_K", 256, 110},  {"Q4_K", 256, 144},
       {"Q5_K", 256, 176},  {"Q6_K", 256, 210},  {"IQ4_NL", 32, 18},  {"IQ4_XS", 256, 136},
-      {"MXFP4", 32, 17},
+      {"MXFP4", 32, 17},   {"F8_E4M3", 1, 1},
   };
   const auto index = static_cast<size_t>(dtype);
   CHECK(index < std::size(table), "dtype out of range");

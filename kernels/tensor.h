@@ -8,12 +8,14 @@
 
 namespace slipstream {
 
-/// Stored element formats. Block formats are those of GGUF; the layout of each is in kernels/formats.h.
+/// Stored element formats. Block formats are those of GGUF; the layout of each is in kernels/formats.h. kF8E4M3 are bare
+/// codes: a weight's scales stand beside them (kernels/weight.h).
 enum class DType : uint8_t {
   kF32, kF16, kBF16, kI32,
   kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0,
   kQ2_K, kQ3_K, kQ4_K, kQ5_K, kQ6_K,
   kIQ4_NL, kIQ4_XS, kMXFP4,
+  kF8E4M3,
 };
 
 struct DTypeInfo {

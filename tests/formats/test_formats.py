@@ -46,3 +46,27 @@ def test_encode_half_rounds_as_numpy(dequant):
     ours = np.frombuffer(dequant("encode", "F16", data=values.tobytes()), dtype=np.uint16)
     with np.errstate(over="ignore"):
         assert np.array_equal(ours, values.astype(np.float16).view(np.uint16))
+
+
+def test_every_e4m3_code_as_torch(dequant):
+    torch = pytest.importorskip("torch")
+    codes = np.arange(256, dtype=np.uint8)
+    theirs = torch.from_numpy(codes).view(torch.float8_e4m3fn).float().numpy()
+    ours = np.frombuffer(dequant("decode", "F8_E4M3", data=codes.tobytes()), dtype=np.float32)
+    assert np.isnan(theirs).sum() == 2
+    assert same(ours, theirs)
+
+
+def test_encode_e4m3_rounds_as_torch(dequant):
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(10)
+    values = rng.integers(0, 2**32, 200_000, dtype=np.uint32).view(np.float32)
+    halves = np.arange(65536, dtype=np.uint16).view(np.float16).astype(np.float32)  # every tie between two codes
+    values = np.concatenate([values, halves, rng.standard_normal(50_000).astype(np.float32)])
+    values = values[np.abs(values) <= 464]  # above, torch gives NaN and we saturate
+    ours = np.frombuffer(dequant("encode", "F8_E4M3", data=values.tobytes()), dtype=np.uint8)
+    theirs = torch.from_numpy(values).to(torch.float8_e4m3fn).view(torch.uint8).numpy()
+    assert len(values) > 200_000 and np.array_equal(ours, theirs)
+    beyond = np.array([464.1, 1e30, np.inf, -500, -np.inf, np.nan, -np.nan], np.float32)
+    ours = np.frombuffer(dequant("encode", "F8_E4M3", data=beyond.tobytes()), dtype=np.uint8)
+    assert ours.tolist() == [0x7E, 0x7E, 0x7E, 0xFE, 0xFE, 0x7F, 0x7F]

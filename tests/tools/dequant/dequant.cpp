@@ -26,7 +26,7 @@ int fail(const std::string& message) {
 }
 
 bool parse_dtype(const std::string& name, DType* out) {
-  for (int i = 0; i <= static_cast<int>(DType::kMXFP4); ++i) {
+  for (int i = 0; i <= static_cast<int>(DType::kF8E4M3); ++i) {
     *out = static_cast<DType>(i);
     if (dtype_info(*out).name == name) return true;
   }
