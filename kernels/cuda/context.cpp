@@ -28,6 +28,20 @@ DeviceFacts facts_of(int32_t ordinal) {
   return facts;
 }
 
+std::string version_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
+
+/// In the operator's terms: the runtime gives the same error for no driver and for an old one.
+std::string why_no_device(cudaError_t status) {
+  int driver = 0;
+  const bool known = cudaDriverGetVersion(&driver) == cudaSuccess;
+  cudaGetLastError();
+  if (known && driver == 0) return "no NVIDIA driver is loaded";
+  if (status == cudaErrorInsufficientDriver)
+    return "the NVIDIA driver is for CUDA " + version_text(driver) + "; this build needs one for CUDA " + version_text(CUDART_VERSION);
+  if (status == cudaSuccess || status == cudaErrorNoDevice) return "the driver reports no GPU";
+  return std::string(cudaGetErrorName(status)) + ": " + cudaGetErrorString(status);
+}
+
 }  // namespace
 
 std::vector<DeviceFacts> devices(std::string* why) {
@@ -35,9 +49,7 @@ std::vector<DeviceFacts> devices(std::string* why) {
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0) {
     cudaGetLastError();  // a missing driver must not surface in a later check
-    if (why != nullptr)
-      *why = status == cudaSuccess ? "the driver reports no GPU"
-                                   : std::string(cudaGetErrorName(status)) + ": " + cudaGetErrorString(status);
+    if (why != nullptr) *why = why_no_device(status);
     return {};
   }
   std::vector<DeviceFacts> all;

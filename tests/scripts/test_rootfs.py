@@ -29,7 +29,7 @@ def dockerfile_environment():
 
 
 def dockerfile_words(instruction):
-    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    text = (ROOT / "Dockerfile").read_text().split("FROM scratch", 1)[1].replace("\\\n", " ")
     return json.loads(re.search(rf"{instruction}\s+(\[.*\])", text).group(1))
 
 
@@ -68,6 +68,38 @@ def test_size_and_owner(rootfs):
     assert not any(p.stat().st_mode & 0o6000 for p in files)
     licences = {p.parent.name for p in rootfs.glob("usr/share/doc/*/copyright")}
     assert any(name.startswith("libc6") for name in licences)
+
+
+def test_on_top_of_a_cuda_base(binary, tmp_path):
+    """--cuda leaves the C library to the base image and puts all else, cuBLASLt too, where LD_LIBRARY_PATH points."""
+    cublas = tmp_path / "libcublasLt.so.13"
+    cublas.write_bytes(b"stands in")
+    root = tmp_path / "root"
+    result = subprocess.run([ROOT / "scripts/make_rootfs", "--cuda", cublas, root, binary], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert (root / "usr/lib/slipstream/libcublasLt.so.13").read_bytes() == b"stands in"
+    names = {p.name for p in root.rglob("*.so*")}
+    assert "libstdc++.so.6" in names and "libc.so.6" not in names
+    assert {p.name for p in root.iterdir()} == {"usr"}
+    listed = subprocess.run(["ldd", binary], capture_output=True, text=True, check=True).stdout
+    for library in re.findall(r"(/\S+)", listed):  # the base
+        if Path(library).name not in names:
+            (root / library[1:]).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library, root / library[1:])
+    (root / "models").mkdir()
+    process = run_inside(root, ["slipstream", "--version"], stdout=subprocess.PIPE, text=True,
+                         env={"LD_LIBRARY_PATH": "/usr/lib/slipstream"})
+    assert "0." in process.communicate(timeout=30)[0]
+    assert process.returncode == 0
+
+
+def test_a_root_over_the_bound_is_refused(binary, tmp_path):
+    cublas = tmp_path / "libcublasLt.so.13"
+    with open(cublas, "wb") as file:
+        file.truncate(760_000_000)
+    result = subprocess.run([ROOT / "scripts/make_rootfs", "--cuda", cublas, tmp_path / "root", binary], capture_output=True, text=True)
+    shutil.rmtree(tmp_path / "root")
+    assert result.returncode == 1 and "the bound is 740" in result.stderr
 
 
 def test_refuses_a_folder_that_is_in_use(rootfs, binary):
