@@ -242,6 +242,7 @@ std::unique_ptr<Ops> make_cpu_ops(const CpuOptions& options);
 struct CudaOptions {
   int32_t device = 0;
   int32_t feature_arch = 0;  // 0: the GPU's own; 80, 86, 89 or 120 hide what that architecture lacks (tests)
+  bool deterministic = false;  // row-exact kernels: a row's bits depend on its own content and position alone
 };
 /// Null in a build without CUDA. Throws DeviceError where there is no usable GPU or no kernel for it.
 std::unique_ptr<Ops> make_cuda_ops(const CudaOptions& options);

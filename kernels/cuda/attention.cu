@@ -89,16 +89,15 @@ size_t attention_scratch_bytes(int32_t max_rows, int32_t max_spans, int32_t head
                                                                256 * rows * heads * row_bytes));
 }
 
-size_t attention_split_scratch_bytes(int32_t rows, int32_t heads, int32_t head_dim, int32_t max_context,
-                                     int32_t split_tokens) {
-  const int64_t splits = (int64_t{max_context} + split_tokens - 1) / split_tokens;
-  return kAttentionCounterBytes + static_cast<size_t>(splits * rows * heads * (head_dim + 2) * 4);
-}
-
 void attention(Context& context, const AttentionArgs& args) {
   if (!attn::tile_supports(args, nullptr)) return attn::launch_simple(context, args);
   CHECK(args.q_stride % 2 == 0, "attention: q rows are not 8-byte aligned");
   const attn::SpanRange decode = attn::decode_range(args.step), prefill = attn::prefill_range(args.step);
+  if (args.split_tokens > 0) {
+    attn::launch_exact(context, args, decode);
+    attn::launch_exact(context, args, prefill);
+    return;
+  }
   const bool sm90 = attn::prefill_sm90_supports(args, context.arch(), nullptr);
   // From 64 packed rows on, mma.sync is what limits a verify step; Hopper's products keep up with the memory.
   if (sm90 && decode.max_rows * (args.heads / args.kv_heads) > 64)
@@ -115,7 +114,10 @@ std::vector<KernelChoice> attention_report(const AttentionArgs& args, int32_t ar
   std::string why;
   if (!attention_supports(args, arch, &why)) return {{"attention", "none", why}};
   const std::string shape = " d" + std::to_string(args.head_dim);
-  if (!why.empty()) return {{"attention" + shape, "simple fp32", why}};
+  if (!why.empty()) return {{"attention" + shape, args.split_tokens > 0 ? "simple fp32, row-exact" : "simple fp32", why}};
+  if (args.split_tokens > 0)
+    return {{"attention" + shape, "mma.sync bf16, row-exact: splits of " + std::to_string(args.split_tokens) + " tokens from position 0",
+             "deterministic: one order of sums for decode, verify and prefill"}};
   const bool sm90 = attn::prefill_sm90_supports(args, arch, &why);
   return {{"attention decode" + shape, "mma.sync bf16, split over the cache", ""},
           {"attention prefill" + shape, sm90 ? "wgmma bf16, tensor maps" : "mma.sync bf16", sm90 ? "" : why}};

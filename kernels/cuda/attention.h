@@ -36,7 +36,8 @@ struct AttentionArgs {
   float* out_f32 = nullptr;      // same shape, or null
   const uint32_t* ancestor_mask = nullptr;  // [rows] or null; spans of at most 32 rows
   // 0: as many splits as fill the GPU. Otherwise splits are [n * split_tokens, (n + 1) * split_tokens) from position 0,
-  // each from scratch and merged left to right: a row's arithmetic depends on its position alone. A multiple of 64.
+  // each from scratch and merged left to right: a row's arithmetic depends on its position alone, whether the splits run
+  // side by side or one after the other (attention_exact.cu). A multiple of 64.
   int32_t split_tokens = 0;
   // At least attention_scratch_bytes; 16-byte aligned. Its first kAttentionCounterBytes are zero before the first launch
   // and belong to attention from then on (each launch leaves them zero); the rest may be anybody's between launches.
@@ -45,6 +46,8 @@ struct AttentionArgs {
 };
 
 inline constexpr size_t kAttentionCounterBytes = 128 * 1024;
+/// split_tokens of a deterministic context: 8 splits fill a GPU at 4k tokens and batch 4, and a split's write costs 1 %.
+inline constexpr int32_t kExactSplitTokens = 512;
 
 /// Whether attention() serves the shape on this feature level. `why`, if given, says in one line what rules it out or,
 /// where it is served, what rules out the tensor-core kernels (empty if nothing does).
@@ -53,9 +56,6 @@ bool attention_supports(const AttentionArgs& args, int32_t arch, std::string* wh
 /// Scratch for any step of at most max_rows rows and max_spans spans. Less is legal and means fewer splits.
 size_t attention_scratch_bytes(int32_t max_rows, int32_t max_spans, int32_t heads, int32_t head_dim,
                                int32_t multiprocessors);
-/// What a fixed split_tokens needs on top of the counters: every split of every row is kept until the merge.
-size_t attention_split_scratch_bytes(int32_t rows, int32_t heads, int32_t head_dim, int32_t max_context,
-                                     int32_t split_tokens);
 
 /// Launches on the context's stream; no allocation, no synchronisation, capturable.
 void attention(Context& context, const AttentionArgs& args);

@@ -25,6 +25,10 @@ bool tile_supports(const AttentionArgs& args, std::string* why);
 void launch_decode(Context& context, const AttentionArgs& args, const SpanRange& range);
 void launch_prefill(Context& context, const AttentionArgs& args, const SpanRange& range);
 
+/// Fixed splits (args.split_tokens > 0) for any number of rows: side by side while they fill the GPU and fit the scratch,
+/// otherwise one after the other in one CTA. Both give the same bits.
+void launch_exact(Context& context, const AttentionArgs& args, const SpanRange& range);
+
 /// wgmma and tensor maps on compute capability 90; otherwise like launch_prefill.
 bool prefill_sm90_supports(const AttentionArgs& args, int32_t arch, std::string* why);
 void launch_prefill_sm90(Context& context, const AttentionArgs& args, const SpanRange& range);

@@ -42,26 +42,35 @@ struct TileLaunch {
 struct TileQuestion {
   int32_t rows, tile, slots, align;
   bool merges;  // the kernel can merge at its end
+  bool serial = false;  // the kernel goes through the fixed splits itself
 };
+/// Tokens that the splits of a span divide, with room for the alignment of the first.
+inline int32_t split_range_tokens(const AttentionArgs& args, const SpanRange& range, int32_t align) {
+  if (args.window <= 0) return range.max_context;
+  return std::min(range.max_context, args.window + range.max_rows + std::max(align, args.split_tokens));
+}
+/// Splits of each row whose partial results the scratch holds.
+inline int64_t scratch_splits(const AttentionArgs& args, const SpanRange& range, int64_t ctas) {
+  if (args.scratch == nullptr || ctas * static_cast<int64_t>(sizeof(uint32_t)) > static_cast<int64_t>(kAttentionCounterBytes)) return 1;
+  const int64_t split_bytes = int64_t{range.spans} * range.max_rows * args.heads * (args.head_dim + 2) * static_cast<int64_t>(sizeof(float));
+  return std::max<int64_t>(1, (static_cast<int64_t>(args.scratch_bytes) - static_cast<int64_t>(kAttentionCounterBytes)) / split_bytes);
+}
 inline TileLaunch plan_tiles(const AttentionArgs& args, const SpanRange& range, const TileQuestion& asked) {
   const int32_t group = args.heads / args.kv_heads;
   const int32_t chunks = (range.max_rows * group + asked.rows - 1) / asked.rows;
   const int64_t ctas = int64_t{range.spans} * args.kv_heads * chunks;
-  const int64_t slots = int64_t{range.spans} * range.max_rows * args.heads;  // partial rows per split
-  const int64_t split_bytes = slots * (args.head_dim + 2) * static_cast<int64_t>(sizeof(float));
-  const int64_t partial_bytes = static_cast<int64_t>(args.scratch_bytes) - static_cast<int64_t>(kAttentionCounterBytes);
+  // partial rows per split; one after the other, each row of the step has one place
+  const int64_t slots = asked.serial ? int64_t{args.step.rows} * args.heads : int64_t{range.spans} * range.max_rows * args.heads;
   SplitQuestion question;
   question.ctas = static_cast<int32_t>(std::min<int64_t>(ctas, std::numeric_limits<int32_t>::max()));
   question.slots = asked.slots;
   question.rows = std::min(range.max_rows * group, asked.rows);
-  question.tokens = range.max_context;
-  if (args.window > 0)
-    question.tokens = std::min(question.tokens, args.window + range.max_rows + std::max(asked.align, args.split_tokens));
+  question.tokens = split_range_tokens(args, range, asked.align);
   question.tile = asked.tile;
   question.fixed_tokens = args.split_tokens;
-  if (args.scratch != nullptr && ctas * static_cast<int64_t>(sizeof(uint32_t)) <= static_cast<int64_t>(kAttentionCounterBytes))
-    question.max_splits = std::max<int64_t>(1, partial_bytes / split_bytes);
-  const SplitPlan plan = plan_splits(question);
+  question.max_splits = scratch_splits(args, range, ctas);
+  SplitPlan plan{1, args.split_tokens};
+  if (!asked.serial) plan = plan_splits(question);
 
   TileParams p{};
   p.q = args.q;
@@ -76,7 +85,10 @@ inline TileLaunch plan_tiles(const AttentionArgs& args, const SpanRange& range, 
   p.out_bf16 = args.out_bf16;
   p.out_f32 = args.out_f32;
   p.arrived = reinterpret_cast<uint32_t*>(args.scratch);
-  if (plan.splits > 1) {
+  if (plan.splits > 1 || (asked.serial && question.tokens > args.split_tokens)) {
+    const int64_t partial_bytes = slots * (args.head_dim + 2) * static_cast<int64_t>(sizeof(float)) * plan.splits;
+    CHECK(args.scratch_bytes >= kAttentionCounterBytes + static_cast<size_t>(partial_bytes),
+          "attention: the scratch holds no split of " + std::to_string(slots) + " rows and heads");
     p.partial = args.scratch + kAttentionCounterBytes / sizeof(float);
     p.stats = reinterpret_cast<float2*>(p.partial + slots * args.head_dim * plan.splits);
   }

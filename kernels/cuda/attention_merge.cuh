@@ -65,6 +65,23 @@ struct Chunk {
   }
 };
 
+/// Fixed splits come together left to right, each rescaled when it arrives, in exactly these operations: by merge_row where
+/// splits ran side by side, by the tile kernel where they run one after the other. A split in which a row sees nothing
+/// (max -inf, sum 0) changes nothing, so it does not matter which splits the rows beside it brought along.
+struct RunningSplits {
+  float top = -INFINITY, sum = 0.0f;
+  float keep, factor;  // of the last add, for fold
+
+  __device__ __forceinline__ void add(float2 stat) {
+    const float now = fmaxf(top, stat.x), base = now == -INFINITY ? 0.0f : now;
+    keep = exp2_fast(top - base);
+    factor = exp2_fast(stat.x - base);
+    sum = __fmaf_rn(stat.y, factor, __fmul_rn(sum, keep));
+    top = now;
+  }
+  __device__ __forceinline__ float fold(float acc, float x) const { return __fmaf_rn(x, factor, __fmul_rn(acc, keep)); }
+};
+
 /// Packed row m of a span from its `active` partial results, left to right; one warp, lanes over the head.
 template <int D>
 __device__ __forceinline__ void merge_row(const TileParams& p, int span_index, int first_row, int r, int head, int active) {
@@ -73,7 +90,20 @@ __device__ __forceinline__ void merge_row(const TileParams& p, int span_index, i
   const int64_t slot = ((int64_t{span_index} * p.max_rows + r) * p.heads + head) * p.splits;
   float top = -INFINITY, sum = 0.0f;
   float4 acc[kQuads] = {};
-  for (int s0 = 0; s0 < active; s0 += 32) {
+  if (p.from_zero) {
+    RunningSplits running;
+#pragma unroll 4
+    for (int s = 0; s < active; ++s) {
+      running.add(__ldcg(&p.stats[slot + s]));
+#pragma unroll
+      for (int i = 0; i < kQuads; ++i) {
+        const float4 x = __ldcg(reinterpret_cast<const float4*>(p.partial + (slot + s) * D) + min(lane + 32 * i, D / 4 - 1));
+        acc[i] = {running.fold(acc[i].x, x.x), running.fold(acc[i].y, x.y), running.fold(acc[i].z, x.z), running.fold(acc[i].w, x.w)};
+      }
+    }
+    sum = running.sum;
+  }
+  for (int s0 = p.from_zero ? active : 0; s0 < active; s0 += 32) {
     const int count = min(32, active - s0);
     const float2 stat = lane < count ? __ldcg(&p.stats[slot + s0 + lane]) : float2{-INFINITY, 0.0f};
     float now = fmaxf(top, stat.x);

@@ -14,11 +14,12 @@
 
 namespace slipstream::cuda::attn {
 
-/// D head dim; WM x WN warps; MT 16-row tiles per warp; TILE tokens per stage; QS: Q in shared memory, not in registers.
-template <int D, int WM, int WN, int MT, int TILE, int STAGES, bool QS, int CTAS>
+/// D head dim; WM x WN warps; MT 16-row tiles per warp; TILE tokens per stage; QS: Q in shared memory, not in registers;
+/// SERIAL: a CTA goes through all splits of its chunk.
+template <int D, int WM, int WN, int MT, int TILE, int STAGES, bool QS, int CTAS, bool SERIAL = false>
 struct TileShape {
   static constexpr int kHeadDim = D, kWarpsM = WM, kWarpsN = WN, kRowTiles = MT, kTile = TILE, kStages = STAGES;
-  static constexpr bool kQShared = QS;
+  static constexpr bool kQShared = QS, kSerial = SERIAL;
   static constexpr int kWarps = WM * WN, kThreads = 32 * kWarps, kCtas = CTAS;
   static constexpr int kRows = WM * MT * 16;
   static constexpr int kWarpTokens = TILE / WN;
@@ -35,6 +36,7 @@ struct TileShape {
   static_assert(kWarpTokens % 16 == 0 && kSharedBytes <= 99 * 1024);
   static_assert(16 * (D / 8) % (32 * kLoaders) == 0);
   static_assert(WN == 1 || MT == 1);
+  static_assert(WN == 1 || !SERIAL, "the splits of a row belong to one warp");
   static_assert(!(QS && kPrivate), "Q in shared memory needs the barrier that private warps do without");
 };
 
@@ -74,7 +76,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
   const Chunk c(p, span, chunk);
   const int start = c.origin + split * p.split_tokens;
   if (split >= c.active) return;
-  const int end = min(c.high, start + p.split_tokens);
+  const int end = S::kSerial ? c.high : min(c.high, start + p.split_tokens);
   const int first_row = c.first_row, context = c.context, m_total = c.m_total, m0 = c.m0, m_end = c.m_end;
   const int low = c.low, high = c.high, active = c.active;
   const bool diagonal = p.causal && p.ancestor_mask == nullptr;
@@ -177,6 +179,41 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
   float row_max[MT][2], row_sum[MT][2] = {};
 #pragma unroll
   for (int mt = 0; mt < MT; ++mt) row_max[mt][0] = row_max[mt][1] = -INFINITY;
+
+  // Serial shapes: what the splits before this one gave; their accumulators wait in p.partial, [rows, heads, D], where only
+  // the lane that owns an element reads it.
+  RunningSplits running[S::kSerial ? MT : 1][2];
+  const auto own_place = [&](int m) {
+    return (int64_t{first_row + m / p.group} * p.heads + kv_head * p.group + m % p.group) * D + (lane % 4) * 2;
+  };
+  /// The split that ends with `tile` joins the ones before it; `last` leaves the whole in `out`.
+  const auto close_split = [&](bool first, bool last) {
+#pragma unroll
+    for (int mt = 0; mt < MT; ++mt)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        RunningSplits& run = running[mt][half];
+        float& sum = row_sum[mt][half];
+        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+        run.add({row_max[mt][half], sum});
+        const int m = m_warp + mt * 16 + half * 8 + lane / 4;
+        float* const place = p.partial + own_place(min(m, m_end - 1));
+#pragma unroll
+        for (int j = 0; j < D / 8; ++j) {
+          float2& kept = *reinterpret_cast<float2*>(place + j * 8);
+          const float2 before = first || m >= m_end ? float2{} : kept;
+          float& x = out[mt][j][2 * half];
+          float& y = out[mt][j][2 * half + 1];
+          x = run.fold(before.x, x), y = run.fold(before.y, y);
+          if (last) continue;
+          if (m < m_end) kept = {x, y};
+          x = y = 0.0f;
+        }
+        row_max[mt][half] = last ? run.top : -INFINITY;
+        sum = last ? run.sum : 0.0f;
+      }
+  };
 
   const auto meet = [] {
     if constexpr (S::kPrivate)
@@ -306,22 +343,31 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
         }
       }
     }
+    if constexpr (S::kSerial) {
+      const int split_tiles = p.split_tokens / kTile;
+      if ((tile + 1) % split_tiles == 0 && tile + 1 < tiles) close_split(tile + 1 == split_tiles, false);
+    }
   }
 
+  if (S::kSerial && active > 1) {
+    close_split(false, true);
+  } else {
 #pragma unroll
-  for (int mt = 0; mt < MT; ++mt)
+    for (int mt = 0; mt < MT; ++mt)
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float& sum = row_sum[mt][half];
-      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-    }
+      for (int half = 0; half < 2; ++half) {
+        float& sum = row_sum[mt][half];
+        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+      }
+  }
 
   // ---- store: the output, or this split's partial result ----
+  const bool whole = S::kSerial || active == 1;
   const auto place = [&](int m, int64_t* to) {  // false: nobody's row
     const int r = m / p.group, head = kv_head * p.group + m % p.group;
-    *to = active == 1 ? (int64_t{first_row + r} * p.heads + head)
-                      : ((int64_t{span_index} * p.max_rows + r) * p.heads + head) * p.splits + split;
+    *to = whole ? (int64_t{first_row + r} * p.heads + head)
+                : ((int64_t{span_index} * p.max_rows + r) * p.heads + head) * p.splits + split;
     return m < m_end;
   };
   copy_wait<0>();
@@ -364,7 +410,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
         const float4 y = reinterpret_cast<const float4*>(accs + (w * S::kRows + row) * D)[quad];
         x = {x.x + y.x, x.y + y.y, x.z + y.z, x.w + y.w};
       }
-      if (active > 1) {
+      if (!whole) {
         reinterpret_cast<float4*>(p.partial + at * D)[quad] = x;
         if (quad == 0) p.stats[at] = {top, sum};
         continue;
@@ -383,13 +429,13 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
         int64_t at;
         if (!place(m_warp + mt * 16 + half * 8 + lane / 4, &at)) continue;
         const float sum = row_sum[mt][half];
-        const float factor = active > 1 ? 1.0f : sum == 0.0f ? 0.0f : 1.0f / sum;
-        if (active > 1 && lane % 4 == 0) p.stats[at] = {row_max[mt][half], sum};
+        const float factor = !whole ? 1.0f : sum == 0.0f ? 0.0f : 1.0f / sum;
+        if (!whole && lane % 4 == 0) p.stats[at] = {row_max[mt][half], sum};
 #pragma unroll
         for (int j = 0; j < D / 8; ++j) {
           const float2 x = {out[mt][j][2 * half] * factor, out[mt][j][2 * half + 1] * factor};
           const int64_t column = at * D + j * 8 + (lane % 4) * 2;
-          if (active > 1) {
+          if (!whole) {
             *reinterpret_cast<float2*>(p.partial + column) = x;
             continue;
           }

@@ -57,7 +57,7 @@ std::vector<DeviceFacts> devices(std::string* why) {
   return all;
 }
 
-Context::Context(int32_t ordinal, int32_t feature_arch) {
+Context::Context(int32_t ordinal, int32_t feature_arch, bool deterministic) : deterministic_(deterministic) {
   std::string why;
   const std::vector<DeviceFacts> all = devices(&why);
   if (all.empty()) throw DeviceError("CUDA: no usable GPU: " + why);

@@ -37,7 +37,8 @@ class Context {
  public:
   /// feature_arch: 0 for the GPU's own; a lower level (80, 86, 89, 120) hides what that architecture lacks, so that
   /// generic kernels run on a newer GPU. Throws DeviceError when the GPU is not usable.
-  explicit Context(int32_t ordinal, int32_t feature_arch = 0);
+  /// deterministic: whoever chooses a kernel chooses among those whose rows have the same bits in every batch.
+  explicit Context(int32_t ordinal, int32_t feature_arch = 0, bool deterministic = false);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -46,6 +47,7 @@ class Context {
   /// The level that `supports` functions ask for: wgmma and TMA at 90 only, FP8 tensor cores from 89 on. 120 has the
   /// instructions of 89 and at most 99 KB of shared memory per block.
   int32_t arch() const { return feature_arch_; }
+  bool deterministic() const { return deterministic_; }
   size_t shared_bytes_per_block() const;
   cudaStream_t stream() const { return stream_; }
 
@@ -60,6 +62,7 @@ class Context {
  private:
   DeviceFacts facts_;
   int32_t feature_arch_ = 0;
+  bool deterministic_ = false;
   cudaStream_t stream_ = nullptr;
   int64_t allocations_ = 0;
   size_t allocated_bytes_ = 0;

@@ -21,7 +21,9 @@ const CudaWeight& own(const Weight& weight) { return static_cast<const CudaWeigh
 }  // namespace
 
 CudaOps::CudaOps(const CudaOptions& options)
-    : context_(options.device, options.feature_arch), uploads_(context_), stream_(context_), linear_scratch_(context_), samples_(context_) {}
+    : context_(options.device, options.feature_arch, options.deterministic), uploads_(context_), stream_(context_), linear_scratch_(context_), samples_(context_) {
+  if (context_.deterministic()) attention_shape_.split_tokens = kExactSplitTokens;
+}
 
 CudaOps::~CudaOps() {
   if (context_.stream() != nullptr) cudaStreamSynchronize(context_.stream());
@@ -146,6 +148,7 @@ void CudaOps::attention(const AttentionParams& p) {
   args.window = p.window;
   args.causal = p.causal;
   args.kv = p.kv;
+  args.split_tokens = attention_shape_.split_tokens;
   if (p.kv.blocks > 0) args.kv_blocks = p.kv.blocks;
   args.out_f32 = out.f32;
   args.out_bf16 = out.f32 == nullptr ? out.bf16 : nullptr;

@@ -118,6 +118,12 @@ void linear(Context& context, LinearScratch& scratch, const CudaWeight& w, const
 
 std::vector<KernelChoice> linear_report(const LinearScratch& scratch) {
   const std::string& reason = scratch.no_blas_reason();
+  if (scratch.deterministic()) {
+    const std::string groups = "row-exact, K in " + std::to_string(kExactGroups) + " groups for any number of rows";
+    return {{"linear BF16, F16", "mma.sync, " + groups, reason},
+            {"linear, block formats", "int8 mma.sync, weights stay quantised; " + groups, reason},
+            {"linear F32", "row-exact, one warp an element", "F32 weights are small: norms and gates"}};
+  }
   const std::string many = reason.empty() ? "; cuBLASLt above " : "; the same above ";
   return {{"linear BF16, F16", "mma.sync" + many + "some " + std::to_string(kFewRowsFloat) + " rows (measured for each shape)", reason},
           {"linear, block formats", "int8 mma.sync, weights stay quantised" + many + std::to_string(kFewRowsQuant) + " rows", reason},

@@ -8,7 +8,7 @@ namespace slipstream::cuda {
 
 size_t float_shared_bytes(const TileShape& s, int32_t m) {
 #define SLIPSTREAM_CASE(NT, WR, WK) \
-  if (s.nt == NT && s.wr == WR && s.wk == WK) return FloatKernel<DType::kBF16, NT, WR, WK>::shared_bytes(m, s.stages);
+  if (s.nt == NT && s.wr == WR && s.wk == WK) return FloatKernel<DType::kBF16, NT, WR, WK>::shared_bytes(m, s.stages, s.serial);
   SLIPSTREAM_LINEAR_SHAPES(SLIPSTREAM_CASE)
 #undef SLIPSTREAM_CASE
   return 0;
@@ -17,6 +17,7 @@ size_t float_shared_bytes(const TileShape& s, int32_t m) {
 void launch_float(Context& context, DType dtype, FloatLinearParams p, const TileShape& s) {
   p.stages = s.stages;
   p.o.splits = s.splits;
+  p.o.serial = s.serial;
 #define SLIPSTREAM_CASE(NT, WR, WK)                                                                              \
   if (s.nt == NT && s.wr == WR && s.wk == WK)                                                                    \
     return launch_linear(context, dtype == DType::kBF16 ? float_linear_kernel<DType::kBF16, NT, WR, WK>          \

@@ -49,8 +49,8 @@ struct FloatKernel {
   static constexpr int kSlotBytes = 16 * kFloatRowBytes;
 
   __host__ __device__ static int x_rows(int m) { return m < 8 * NT ? m : 8 * NT; }
-  static size_t shared_bytes(int m, int stages) {
-    return sum_bytes<NT, WR, WK>() + static_cast<size_t>(stages) * WK * (WR * kSlotBytes + x_rows(m) * kFloatRowBytes);
+  static size_t shared_bytes(int m, int stages, bool serial) {
+    return sum_bytes<NT, WR, WK>(serial) + static_cast<size_t>(stages) * WK * (WR * kSlotBytes + x_rows(m) * kFloatRowBytes);
   }
 
   /// 16-byte chunk c of row n stands at c ^ 4 (n & 1), so that the eight lanes of a phase (two rows) meet all banks.
@@ -102,7 +102,7 @@ struct FloatKernel {
     const int stage_count = (p.k + kFloatStage - 1) / kFloatStage;
 
     auto* sums = reinterpret_cast<float*>(ring);
-    uint8_t* rings = ring + sum_bytes<NT, WR, WK>();
+    uint8_t* rings = ring + sum_bytes<NT, WR, WK>(p.o.serial);
     uint8_t* w_ring = rings + warp * p.stages * kSlotBytes;
     uint8_t* x_ring = rings + (WR * WK * kSlotBytes + wk * x_bytes) * p.stages;
 
@@ -138,7 +138,9 @@ struct FloatKernel {
       x_odd[nt] = n & 1;
     }
     walk_stages<NT, WR>(
-        {wk, group, groups, stage_count, row_blocks, p.stages}, load_weight, load_x,
+        WK == 1 && p.o.serial ? serial_walk(stage_count, row_blocks, p.stages, sums)
+                              : StageWalk{wk, group, groups, stage_count, row_blocks, p.stages},
+        load_weight, load_x,
         [&](int slot, float (&acc)[NT][4]) {
           multiply(w_ring + slot * kSlotBytes, x_ring + slot * x_bytes, x_row, x_odd, lane, acc);
         },

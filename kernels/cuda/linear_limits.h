@@ -7,6 +7,8 @@ namespace slipstream::cuda {
 
 inline constexpr int64_t kPartialFloats = int64_t{4} << 20;  // sums of blocks that share K: 16 MB
 inline constexpr int kMaxSplits = 8;                          // blocks that share K
+/// Groups of stages of K that a row-exact product sums one after the other, whatever the number of rows.
+inline constexpr int kExactGroups = 8;
 inline constexpr int64_t kCounters = int64_t{1} << 16;       // one for each block of a split launch
 inline constexpr int64_t kSliceBytes = int64_t{64} << 20;    // BF16 rows that are dequantised before cuBLASLt
 /// Rows up to which the tensor-core kernels are considered. Above 128 rows, dequantising a block format costs less than

@@ -68,8 +68,8 @@ struct QuantKernel {
   __host__ __device__ static int x_slot_bytes(int m) { return x_rows(m) * kXRowBytes + kXScales * (kMinProduct ? 8 : 4); }
   /// What the products of offset formats are divided by: their codes stand at the top of a byte.
   static constexpr float kFactor = 1.0f / static_cast<float>(1 << F.top_shift());
-  static size_t shared_bytes(int m, int stages) {
-    return sum_bytes<NT, WR, WK>() + static_cast<size_t>(stages) * (WR * WK * kSlotBytes + WK * x_slot_bytes(m));
+  static size_t shared_bytes(int m, int stages, bool serial) {
+    return sum_bytes<NT, WR, WK>(serial) + static_cast<size_t>(stages) * (WR * WK * kSlotBytes + WK * x_slot_bytes(m));
   }
 
   /// The operand registers of both blocks of a pair.
@@ -321,7 +321,7 @@ struct QuantKernel {
     const int k_blocks = p.k / kBlock;
 
     auto* sums = reinterpret_cast<float*>(ring);
-    uint8_t* rings = ring + sum_bytes<NT, WR, WK>();
+    uint8_t* rings = ring + sum_bytes<NT, WR, WK>(p.o.serial);
     uint8_t* w_ring = rings + warp * p.stages * kSlotBytes;
     uint8_t* x_ring = rings + (WR * WK * kSlotBytes + wk * x_bytes) * p.stages;
 
@@ -363,7 +363,9 @@ struct QuantKernel {
 #pragma unroll
     for (int nt = 0; nt < NT; ++nt) x_row[nt] = min(nt * 8 + lane / 4, rows - 1) * kXRowBytes;
     walk_stages<NT, WR>(
-        {wk, group, groups, stage_count, row_blocks, p.stages}, load_weight, load_x,
+        WK == 1 && p.o.serial ? serial_walk(stage_count, row_blocks, p.stages, sums)
+                              : StageWalk{wk, group, groups, stage_count, row_blocks, p.stages},
+        load_weight, load_x,
         [&](int slot, float (&acc)[NT][4]) {
           const uint8_t* x_slot = x_ring + slot * x_bytes;
           multiply(w_ring + slot * kSlotBytes, x_slot, x_row, reinterpret_cast<const float*>(x_slot + rows * kXRowBytes), lane, acc);

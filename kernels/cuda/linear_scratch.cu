@@ -35,7 +35,8 @@ int64_t slice_rows(int64_t cols) { return std::max<int64_t>(kSliceBytes / 2 / co
 
 LinearScratch::LinearScratch(Context& context)
     : context_(context),
-      blas_(BlasLt::load(&no_blas_reason_)),
+      no_blas_reason_(context.deterministic() ? "deterministic: its sums depend on the number of rows" : ""),
+      blas_(context.deterministic() ? nullptr : BlasLt::load(&no_blas_reason_)),
       partials_(context.allocate(kPartialFloats * sizeof(float))),
       counters_(context.allocate(kCounters * sizeof(int32_t))) {}
 
@@ -74,7 +75,7 @@ void LinearScratch::reserve(int32_t max_rows) {
   if (blas_ != nullptr) workspace_ = context_.allocate(BlasLt::kWorkspaceBytes);
   slice_ = context_.allocate(slice_bytes(max_rows));
   half_rows_ = context_.allocate(half_row_bytes(max_rows));
-  tune(max_rows);
+  if (!context_.deterministic()) tune(max_rows);
 }
 
 LinearChoice LinearScratch::choose(DType dtype, int64_t rows, int64_t cols, int32_t m) const {

@@ -32,15 +32,17 @@ class LinearScratch {
 
   /// Notes a weight's shapes. Before reserve.
   void plan(const CudaWeight& weight);
-  /// Allocates for products of up to max_rows rows, then measures each shape (well under a second for a dense model).
+  /// Allocates for products of up to max_rows rows, then measures each shape (well under a second for a dense model;
+  /// nothing in a deterministic context).
   /// Afterwards nothing is allocated.
   void reserve(int32_t max_rows);
   /// Bytes that the scratch takes after reserve(max_rows).
   size_t bytes(int32_t max_rows) const;
 
-  /// Measured if reserve has seen the shape, otherwise by rule.
+  /// Measured if reserve has seen the shape, otherwise by rule; always by rule in a deterministic context.
   LinearChoice choose(DType dtype, int64_t rows, int64_t cols, int32_t m) const;
 
+  bool deterministic() const { return context_.deterministic(); }
   BlasLt* blas() const { return blas_.get(); }
   /// Why cuBLASLt is not used; empty when it is.
   const std::string& no_blas_reason() const { return no_blas_reason_; }

@@ -32,7 +32,22 @@ bool splits_fit(DType dtype, const TileShape& s, int32_t m, int64_t rows, int64_
 
 }  // namespace
 
+TileShape exact_shape(const Context& context, DType dtype, int32_t m) {
+  const auto fit = [&](TileShape s) {
+    while (s.stages > 2 && resident_blocks(context, dtype, s, m) < 2) --s.stages;
+    return s;
+  };
+  const TileShape few = fit({1, 1, kExactGroups, 4});
+  if (m <= 8 && resident_blocks(context, dtype, few, m) > 0) return few;
+  TileShape s{m <= 16 ? 2 : m <= 32 ? 4 : 8, 8, 1, 4};
+  s.serial = true;
+  s = fit(s);
+  if (resident_blocks(context, dtype, s, m) == 0) s.nt = 4;  // SM86, SM89, SM120: passes of 32 rows
+  return s;
+}
+
 TileShape choose_shape(const Context& context, DType dtype, int32_t m, int64_t rows, int64_t cols) {
+  if (context.deterministic()) return exact_shape(context, dtype, m);
   const int32_t sms = context.facts().multiprocessors;
   TileShape s;
   if (m <= 8) s = is_block(dtype) && m > 2 ? TileShape{1, 2, 4, 4} : TileShape{1, 1, 8, 4};

@@ -19,6 +19,7 @@ struct TileShape {
   int32_t stages = 3;  // ring slots
   int32_t splits = 1;  // blocks that share K
   int32_t blocks = 0;  // of the grid's rows, each then taking several row blocks; 0: one each
+  bool serial = false; // wk is 1: a warp goes through the kExactGroups groups of K itself, one after the other
 };
 
 /// Block shapes that are built, X(nt, wr, wk).
@@ -34,7 +35,10 @@ void launch_quant(Context& context, DType dtype, QuantLinearParams params, const
 /// dtype is kBF16 or kF16.
 void launch_float(Context& context, DType dtype, FloatLinearParams params, const TileShape& shape);
 
-/// A good shape for m rows of a [rows, cols] weight, by rule. dtype is a block format, kBF16 or kF16.
+/// The shape for m rows whose bits are the same for every m: K is summed as kExactGroups groups in order, by as many warps
+/// for few rows and by each warp alone for more. The rest of a shape does not touch the order of a sum.
+TileShape exact_shape(const Context& context, DType dtype, int32_t m);
+/// A good shape for m rows of a [rows, cols] weight, by rule: exact_shape in a deterministic context. dtype is a block format, kBF16 or kF16.
 TileShape choose_shape(const Context& context, DType dtype, int32_t m, int64_t rows, int64_t cols);
 /// The shapes worth measuring; never empty.
 std::vector<TileShape> candidate_shapes(const Context& context, DType dtype, int32_t m, int64_t rows, int64_t cols);

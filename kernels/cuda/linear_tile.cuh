@@ -96,6 +96,7 @@ struct LinearOutput {
   int32_t splits;       // blocks that share K (gridDim.y), at most kMaxSplits
   float* partials;      // [splits, m, n], splits > 1 only
   int32_t* counters;    // [row blocks * gridDim.z], zero before and after, splits > 1 only
+  bool serial = false;  // TileShape::serial
 };
 
 /// Sums acc over the WK warps (and the splits) that share the 16 WR rows of `row_block`, and stores columns first_col...
@@ -174,19 +175,24 @@ __device__ void reduce_and_store(const float (&acc)[NT][4], float* sums, int wr,
     }
   }
 }
+/// For the sums of the warps that share K or, in a serial launch, of the groups before.
 template <int NT, int WR, int WK>
-__host__ __device__ constexpr size_t sum_bytes() {
-  return WK == 1 ? 0 : sizeof(float) * WK * WR * 16 * NT * 8;
+__host__ __device__ constexpr size_t sum_bytes(bool serial) {
+  return WK == 1 && !serial ? 0 : sizeof(float) * WK * WR * 16 * NT * 8;
 }
 
 /// A warp's way through its stages, block after block: loads run ahead of products, across blocks.
 struct StageCursor {
   int row_block, stage, slot;
+  int round = 0;
 
-  /// first: the warp's first stage; step: between its stages; end: stages in all.
-  __device__ void advance(int first, int step, int end, int block_step, int slots) {
+  /// first: the warp's first stage; step: between its stages; end: stages in all; rounds: from first, first + 1, ….
+  __device__ void advance(int first, int step, int end, int rounds, int block_step, int slots) {
     stage += step;
-    if (stage >= end) stage = first, row_block += block_step;
+    if (stage >= end) {
+      if (++round == rounds) round = 0, row_block += block_step;
+      stage = first + round;
+    }
     slot = slot + 1 == slots ? 0 : slot + 1;
   }
 };
@@ -198,16 +204,25 @@ struct StageWalk {
   int stages;          // in all
   int row_blocks;
   int slots;           // of its rings
+  float* totals = nullptr;  // serial launches: sum_bytes of shared memory
 };
+
+/// The stages of a warp that takes the exact groups one after the other: group g is g, g + kExactGroups, …, as those of
+/// warp g of a launch with kExactGroups warps.
+__device__ inline StageWalk serial_walk(int stages, int row_blocks, int slots, float* totals) {
+  return {0, 0, kExactGroups, stages, row_blocks, slots, totals};
+}
 
 /// The loop of a tensor-core product: weights and activations stream through rings of shared memory, across row blocks, while
 /// the stage that arrived is multiplied. load_weight(cursor) and load_x(cursor) start copies of one stage, multiply(slot, acc)
 /// adds one, finish(row_block, acc) stores a row block. Weights do not depend on the kernel before this one, so they are asked
-/// for first.
+/// for first. In a serial launch the sum of each group starts from zero and the groups' sums are added in order, which is what
+/// reduce_and_store does with those of kExactGroups warps: the same bits.
 template <int NT, int WR, class LoadWeight, class LoadX, class Multiply, class Finish>
 __device__ __forceinline__ void walk_stages(const StageWalk& walk, LoadWeight&& load_weight, LoadX&& load_x, Multiply&& multiply,
                                             Finish&& finish) {
-  const auto next = [&](StageCursor& at) { at.advance(walk.first, walk.step, walk.stages, gridDim.x, walk.slots); };
+  const int rounds = walk.totals == nullptr ? 1 : min(kExactGroups, walk.stages);
+  const auto next = [&](StageCursor& at) { at.advance(walk.first, walk.step, walk.stages, rounds, gridDim.x, walk.slots); };
   const bool idle = walk.first >= walk.stages;
   const int ahead = walk.slots - 1;
   StageCursor load{static_cast<int>(blockIdx.x), walk.first, 0};
@@ -224,21 +239,33 @@ __device__ __forceinline__ void walk_stages(const StageWalk& walk, LoadWeight&& 
   StageCursor now{static_cast<int>(blockIdx.x), walk.first, 0};
   for (int row_block = blockIdx.x; row_block < walk.row_blocks; row_block += gridDim.x) {
     float acc[NT][4] = {};
-    for (int stage = walk.first; stage < walk.stages; stage += walk.step) {
-      wait_for_stage(walk.slots);
-      if constexpr (WR == 1) {
-        __syncwarp();
-      } else {
-        named_barrier(walk.wk + 1, WR * 32);
+    for (int round = 0; round < rounds; ++round) {
+      for (int stage = walk.first + round; stage < walk.stages; stage += walk.step) {
+        wait_for_stage(walk.slots);
+        if constexpr (WR == 1) {
+          __syncwarp();
+        } else {
+          named_barrier(walk.wk + 1, WR * 32);
+        }
+        if (load.row_block < walk.row_blocks) {
+          load_weight(load);
+          load_x(load);
+          next(load);
+        }
+        commit_copies();
+        multiply(now.slot, acc);
+        next(now);
       }
-      if (load.row_block < walk.row_blocks) {
-        load_weight(load);
-        load_x(load);
-        next(load);
+      if (walk.totals == nullptr) continue;
+#pragma unroll
+      for (int i = 0; i < 4 * NT; ++i) {
+        float& total = walk.totals[i * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x)];
+        float& sum = acc[i / 4][i % 4];
+        if (round > 0) sum = total + sum;
+        if (round + 1 == rounds) continue;
+        total = sum;
+        sum = 0.0f;
       }
-      commit_copies();
-      multiply(now.slot, acc);
-      next(now);
     }
     finish(row_block, acc);
   }

@@ -250,10 +250,12 @@ class AttentionStep {
     out_bf16_ = context_.allocate((size() + padding()) * 2);
     args.out_f32 = out_f32_.as<float>();
     args.out_bf16 = out_bf16_.as<uint16_t>();
+    // room for splits of 64 tokens side by side
+    const int64_t packed = int64_t{std::max(step.max_decode_rows, step.max_prefill_rows)} * step.spans * shape_.heads;
+    const int64_t splits = std::max(step.max_context, step.max_prefill_context) / 64 + 1;
     const size_t bytes =
         std::max(attention_scratch_bytes(step.rows, step.spans, shape_.heads, shape_.head_dim, context_.facts().multiprocessors),
-                 attention_split_scratch_bytes(std::max(step.max_decode_rows, step.max_prefill_rows) * step.spans, shape_.heads,
-                                               shape_.head_dim, std::max(step.max_context, step.max_prefill_context), 64));
+                 kAttentionCounterBytes + static_cast<size_t>(splits * packed * (shape_.head_dim + 2) * 4));
     scratch_ = context_.allocate(bytes);
     args.scratch = scratch_.as<float>();
     args.scratch_bytes = bytes;

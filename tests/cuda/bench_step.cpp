@@ -1,7 +1,7 @@
 // Whole steps of the Qwen3-8B shape (or SmolLM2-135M's) on one GPU: decode at several batch sizes from captured graphs, and a long prompt. Every
 // tensor of a format shares one buffer of random valid bytes, since time does not depend on values (zeros would run faster).
 //
-//   cuda_bench_step [bf16|q4_k|q8_0|q4_1 …] [--smollm2] [--layers N] [--context TOKENS] [--steps N] [--eager]
+//   cuda_bench_step [bf16|q4_k|q8_0|q4_1 …] [--smollm2] [--layers N] [--context TOKENS] [--steps N] [--eager] [--deterministic]
 // Prints median ms of a step over the stream's own clock (events around the step) and over the host's, and the host's share.
 #include <algorithm>
 #include <chrono>
@@ -124,7 +124,7 @@ double since_ms(std::chrono::steady_clock::time_point start) {
 int main(int argc, char** argv) try {
   std::vector<DType> formats;
   int32_t layers = 36, context = 1024, steps = 40, prompt = 8192;
-  bool eager = false, small = false;
+  bool eager = false, small = false, deterministic = false;
   for (int i = 1; i < argc; ++i) {
     const std::string a = argv[i];
     if (a == "bf16") formats.push_back(DType::kBF16);
@@ -133,6 +133,7 @@ int main(int argc, char** argv) try {
     else if (a == "q4_1") formats.push_back(DType::kQ4_1);
     else if (a == "--smollm2") small = true;
     else if (a == "--eager") eager = true;
+    else if (a == "--deterministic") deterministic = true;
     else if (i + 1 < argc && a == "--layers") layers = std::stoi(argv[++i]);
     else if (i + 1 < argc && a == "--context") context = std::stoi(argv[++i]);
     else if (i + 1 < argc && a == "--steps") steps = std::stoi(argv[++i]);
@@ -148,7 +149,7 @@ int main(int argc, char** argv) try {
     const auto load_start = std::chrono::steady_clock::now();
     SharedBytesCheckpoint checkpoint(config, dtype);
     RankParts parts;
-    parts.ops = make_cuda_ops({});
+    parts.ops = make_cuda_ops({.deterministic = deterministic});
     LoadOptions load;
     load.max_rows = std::max(prompt, 512);
     load.max_logit_rows = kSlots;

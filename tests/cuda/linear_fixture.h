@@ -15,7 +15,8 @@ namespace slipstream::cuda::test {
 inline bool is_block(DType dtype) { return dtype_info(dtype).block_elements > 1; }
 
 struct LinearGpu {
-  Context context{0};
+  explicit LinearGpu(int32_t feature_arch = 0, bool deterministic = false) : context(0, feature_arch, deterministic) {}
+  Context context;
   LinearScratch scratch{context};
   WeightStream stream{context};
 };

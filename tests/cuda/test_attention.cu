@@ -142,6 +142,69 @@ TEST_CASE("cuda attention: with fixed splits a row's bits do not depend on its c
   }
 }
 
+TEST_CASE("cuda attention: splits side by side and one after the other give the same bits", "[cuda][attention]") {
+  Context context(0);
+  int32_t compared = 0;
+  for (const int32_t head_dim : {64, 96, 128, 256})
+    for (const int32_t window : {0, 1, 100, 333}) {
+      AttentionShape shape{8, 2, head_dim};
+      shape.window = window;
+      // Rows of one sequence by every way there is: in a chunk, in a longer chunk, as decode and verify rows beside others.
+      std::vector<float> last_rows;  // rows 691..699 of the sequence, from the first way
+      const auto check_rows = [&](const std::vector<float>& out, size_t first, size_t rows, size_t width) {
+        const float* const wanted = last_rows.data() + last_rows.size() - rows * width;
+        CHECK(std::equal(wanted, wanted + rows * width, out.data() + first * width));
+        ++compared;
+      };
+      for (const bool side_by_side : {false, true})
+        for (const int32_t rows : {9, 1, 4, 16, 40, 300}) {
+          const bool decode = rows <= 16;
+          std::vector<SpanSpec> spans = {{700 - rows, rows}};
+          if (rows != 9) spans.push_back({64, std::min(rows, 3)}), spans.push_back({1500, rows});
+          AttentionStep step(context, shape, decode ? spans : std::vector<SpanSpec>{}, decode ? std::vector<SpanSpec>{} : spans);
+          step.args.split_tokens = 64;
+          if (!side_by_side)  // room for one split of each row, so that none run side by side
+            step.args.scratch_bytes = kAttentionCounterBytes + static_cast<size_t>(step.args.step.rows) * step.width() / static_cast<size_t>(head_dim) *
+                                                                   static_cast<size_t>(head_dim + 2) * 4;
+          const std::vector<float> out = step.run(context, run_attention);
+          const size_t width = step.width(), kept = static_cast<size_t>(std::min(rows, 9));
+          REQUIRE(std::all_of(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(step.size()), [](float x) { return std::isfinite(x); }));
+          INFO("head_dim " << head_dim << " window " << window << " rows " << rows << (side_by_side ? " side by side" : " serial"));
+          if (last_rows.empty())
+            last_rows.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(9 * width));
+          else
+            check_rows(out, static_cast<size_t>(rows) - kept, kept, width);
+        }
+    }
+  CHECK(compared == 4 * 4 * 11);
+}
+
+TEST_CASE("cuda attention: block ids out of range read a wrong row, never foreign memory", "[cuda][attention][walls]") {
+  Context context(0, GENERATE(0, 80));
+  const int32_t head_dim = GENERATE(64, 80, 128);
+  const int32_t split_tokens = head_dim == 80 ? 0 : GENERATE(0, 64);
+  AttentionStep step(context, {8, 2, head_dim}, {{500, 1}, {900, 3}, {40, 1}}, {{100, 70}, {300, 40}});
+  step.args.split_tokens = split_tokens;
+  const std::vector<float> good = step.run(context, run_attention);
+  // spans 1 (rows 1..3) and 5 (the last 40 rows) lose their tables
+  const auto entries = static_cast<size_t>(step.args.step.table_stride);
+  std::vector<int32_t> wild(entries);
+  for (size_t i = 0; i < entries; ++i)
+    wild[i] = i % 3 == 0 ? std::numeric_limits<int32_t>::max() : i % 3 == 1 ? std::numeric_limits<int32_t>::min() : step.args.kv_blocks;
+  auto* tables = const_cast<int32_t*>(step.args.step.block_tables) + static_cast<size_t>(step.args.step.max_spans) * entries;
+  for (const size_t span : {size_t{1}, size_t{5}})
+    check(cudaMemcpy(tables + span * entries, wild.data(), entries * 4, cudaMemcpyHostToDevice), "plant block ids");
+  const std::vector<float> beside = step.run(context, run_attention);
+  const size_t width = step.width(), rows = step.size() / width;
+  REQUIRE(rows == 5 + 110);
+  for (size_t r = 0; r < rows; ++r) {
+    if ((r >= 1 && r <= 3) || r >= 75) continue;
+    INFO("head_dim " << head_dim << " split_tokens " << split_tokens << " row " << r);
+    REQUIRE(std::equal(good.begin() + static_cast<std::ptrdiff_t>(r * width), good.begin() + static_cast<std::ptrdiff_t>((r + 1) * width),
+                       beside.begin() + static_cast<std::ptrdiff_t>(r * width)));
+  }
+}
+
 TEST_CASE("cuda attention: a NaN row fails alone, and launches leave the counters zero", "[cuda][attention]") {
   Context context(0, GENERATE(0, 80));
   const AttentionShape shape{8, 2, 128};

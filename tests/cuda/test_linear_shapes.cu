@@ -24,6 +24,9 @@ std::vector<TileShape> built_shapes() {
       SLIPSTREAM_LINEAR_SHAPES(SLIPSTREAM_ADD)
 #undef SLIPSTREAM_ADD
     }
+  for (const int32_t stages : {2, 3, 4})
+    for (const int32_t blocks : {0, 2})
+      for (const int32_t nt : {2, 4, 8}) shapes.push_back({nt, 8, 1, stages, 1, blocks, true});
   return shapes;
 }
 
@@ -59,7 +62,7 @@ TEST_CASE("cuda linear: every block shape equals the simple twin", "[cuda][linea
       const size_t shared = is_block(dtype) ? quant_shared_bytes(dtype, s, c.m) : float_shared_bytes(s, c.m);
       if (shared > gpu.context.shared_bytes_per_block()) continue;
       INFO(dtype_info(dtype).name << " N " << c.rows << " K " << c.cols << " M " << c.m << " shape " << s.nt << s.wr << s.wk << " stages "
-                                  << s.stages << " splits " << s.splits << " blocks " << s.blocks);
+                                  << s.stages << " splits " << s.splits << " blocks " << s.blocks << (s.serial ? " serial" : ""));
       check(cudaMemsetAsync(out.data(), 0xff, out.bytes(), gpu.context.stream()), "poison");
       const WeightSegment& segment = weight->segments().front();
       const LinearOutput o{nullptr, out.as<float>(), c.rows, c.m, static_cast<int32_t>(c.rows), s.splits, gpu.scratch.partials(),
