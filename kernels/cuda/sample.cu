@@ -1,7 +1,8 @@
-// See sample.h. Grid, shared memory and bytes stand above each kernel.
+// See sample.h. Grid, shared memory and bytes stand above each kernel; all are launched to overlap (launch.cuh).
 #include <algorithm>
 
 #include "kernels/check.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/sample.h"
 #include "kernels/cuda/sample_finish.cuh"
 #include "kernels/cuda/sample_row.cuh"
@@ -34,6 +35,8 @@ struct Extremes {
 template <bool kAligned>
 __global__ __launch_bounds__(kSampleThreads, kLightBlocks) void greedy_kernel(SamplePass pass, GreedyState* states) {
   __shared__ BlockMax reduce;
+  release_dependents();
+  wait_for_inputs();
   const int32_t r = blockIdx.y;
   if (pass.row != nullptr && pass.row[r].position < 0) return;
   const RowValues<kAligned> values(pass, r, DeviceSampleRow{});
@@ -57,6 +60,8 @@ __global__ __launch_bounds__(kSampleThreads, kLightBlocks) void greedy_kernel(Sa
 constexpr int kPrepareBlocks = 8;
 
 __global__ __launch_bounds__(kSampleThreads) void prepare_kernel(SamplePass pass) {
+  release_dependents();
+  wait_for_inputs();
   const int32_t r = blockIdx.y;
   const DeviceSampleRow row = pass.row[r];
   if (row.position < 0) return;
@@ -82,6 +87,8 @@ __global__ __launch_bounds__(kSampleThreads) void prepare_kernel(SamplePass pass
 template <bool kAligned>
 __global__ __launch_bounds__(kSampleThreads, kLightBlocks) void scan_kernel(SamplePass pass) {
   __shared__ BlockMax reduce;
+  release_dependents();
+  wait_for_inputs();
   const int32_t r = blockIdx.y;
   const DeviceSampleRow row = pass.row[r];
   if (row.position < 0) return;
@@ -112,6 +119,11 @@ template <bool kAligned>
 __global__ __launch_bounds__(kSampleThreads, kHeavyBlocks) void histogram_kernel(SamplePass pass) {
   __shared__ uint32_t low[kBins], high[kBins], raw_counts[kBins], exp_table[32];
   __shared__ unsigned long long raw_mass;
+  for (int i = threadIdx.x; i < kBins; i += kSampleThreads) low[i] = high[i] = raw_counts[i] = 0;
+  load_exp_table(exp_table);
+  if (threadIdx.x == 0) raw_mass = 0;
+  release_dependents();
+  wait_for_inputs();
   const int32_t r = blockIdx.y;
   const DeviceSampleRow row = pass.row[r];
   if (row.position < 0) return;
@@ -121,9 +133,6 @@ __global__ __launch_bounds__(kSampleThreads, kHeavyBlocks) void histogram_kernel
   const bool logprobs = draw.finite && row.top_logprobs >= 0;
   const bool tops = logprobs && row.top_logprobs > 0;
   if (!selects && !logprobs) return;
-  for (int i = threadIdx.x; i < kBins; i += kSampleThreads) low[i] = high[i] = raw_counts[i] = 0;
-  load_exp_table(exp_table);
-  if (threadIdx.x == 0) raw_mass = 0;
   __syncthreads();
 
   const WideCounters masses{low, high};
@@ -182,6 +191,8 @@ __global__ __launch_bounds__(kSampleThreads, kHeavyBlocks) void draw_kernel(Samp
   __shared__ struct {
     float sure, listed, raw_listed;
   } bound;
+  release_dependents();
+  wait_for_inputs();
   const int32_t r = blockIdx.y;
   const DeviceSampleRow row = pass.row[r];
   if (row.position < 0) return;
@@ -339,14 +350,13 @@ int32_t blocks_per_row(const Context& context, int32_t rows, int32_t vocab, int3
 }
 
 template <bool kAligned>
-void launch(Context& context, const SampleArgs& args, const Layout& layout) {
-  cudaStream_t stream = context.stream();
+void launch_sample(Context& context, const SampleArgs& args, const Layout& layout) {
+  constexpr dim3 kBlock(kSampleThreads);
   if (args.variant == SampleVariant::kGreedy) {
     SamplePass pass = layout.pass;
     pass.logits = args.logits, pass.row = args.row, pass.out = args.out;
-    greedy_kernel<kAligned><<<dim3(blocks_per_row(context, args.rows, args.vocab, kLightBlocks), args.rows), kSampleThreads, 0, stream>>>(
-        pass, layout.greedy);
-    context.check_launch("greedy_kernel");
+    const dim3 grid(blocks_per_row(context, args.rows, args.vocab, kLightBlocks), args.rows);
+    launch(context, "greedy_kernel", greedy_kernel<kAligned>, grid, kBlock, 0, pass, layout.greedy);
     return;
   }
   for (int32_t first = 0; first < args.rows; first += kSampleRowsPerPass) {
@@ -357,12 +367,11 @@ void launch(Context& context, const SampleArgs& args, const Layout& layout) {
     pass.out = args.out + first;
     const dim3 grid(blocks_per_row(context, rows, args.vocab, kLightBlocks), rows);
     const dim3 heavy(blocks_per_row(context, rows, args.vocab, kHeavyBlocks), rows);
-    prepare_kernel<<<dim3(kPrepareBlocks, rows), kSampleThreads, 0, stream>>>(pass);
-    scan_kernel<kAligned><<<grid, kSampleThreads, 0, stream>>>(pass);
-    histogram_kernel<kAligned><<<heavy, kSampleThreads, 0, stream>>>(pass);
-    draw_kernel<kAligned><<<heavy, kSampleThreads, 0, stream>>>(pass);
-    finish_kernel<<<rows, kSampleThreads, 0, stream>>>(pass);
-    context.check_launch("sample kernels");
+    launch(context, "prepare_kernel", prepare_kernel, dim3(kPrepareBlocks, rows), kBlock, 0, pass);
+    launch(context, "scan_kernel", scan_kernel<kAligned>, grid, kBlock, 0, pass);
+    launch(context, "histogram_kernel", histogram_kernel<kAligned>, heavy, kBlock, 0, pass);
+    launch(context, "draw_kernel", draw_kernel<kAligned>, heavy, kBlock, 0, pass);
+    launch(context, "finish_kernel", finish_kernel, dim3(rows), kBlock, 0, pass);
   }
 }
 
@@ -377,9 +386,9 @@ void sample(Context& context, const SampleArgs& args) {
   CHECK(args.rows <= args.scratch_rows, "more rows than the sampler's scratch was sized for");
   const Layout layout(args.scratch, args.scratch_rows, args.vocab);
   if (args.vocab % 4 == 0 && reinterpret_cast<uintptr_t>(args.logits) % 16 == 0)
-    launch<true>(context, args, layout);
+    launch_sample<true>(context, args, layout);
   else
-    launch<false>(context, args, layout);
+    launch_sample<false>(context, args, layout);
 }
 
 std::vector<KernelChoice> sample_report(const Context&) {

@@ -2,6 +2,7 @@
 // row's scratch. Private to sample.cu.
 #pragma once
 
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/sample_row.cuh"
 #include "kernels/cuda/sample_select.cuh"
 
@@ -104,10 +105,12 @@ static __global__ __launch_bounds__(kSampleThreads, 1) void finish_kernel(Sample
   __shared__ BlockMax reduce;
   __shared__ Selection select;
   __shared__ uint32_t exp_table[32];
+  load_exp_table(exp_table);
+  release_dependents();
+  wait_for_inputs();
   const int32_t r = blockIdx.x;
   const DeviceSampleRow row = pass.row[r];
   if (row.position < 0) return;
-  load_exp_table(exp_table);
   __syncthreads();
   const SampleState& state = pass.state[r];
   const RowDraw draw(row, state, pass.vocab);
