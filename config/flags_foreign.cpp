@@ -122,6 +122,9 @@ std::vector<Row> refused_rows() {
 
 constexpr std::string_view kQuantization =
     "is not served; use BF16 or F16 safetensors, or a GGUF file (Q4_0, Q4_K_M, Q8_0, ...)";
+constexpr std::string_view kFp8Weights =
+    "is told by the checkpoint's own quantization_config: start an FP8 checkpoint without the flag (BF16 weights are not "
+    "converted on loading)";
 
 }  // namespace
 
@@ -135,11 +138,12 @@ std::vector<Flag> foreign_flags() {
                     .help = "weights keep the format of their file",
                     .choices = {"auto", "none", "gguf", "None", "bf16"}, .aliases = {{"q"}}};
   for (std::string_view format :
-       {"awq", "awq_marlin", "gptq", "gptq_marlin", "marlin", "fp8", "w8a8_int8", "w8a8_fp8", "int4", "int8", "nvfp4",
-        "modelopt", "modelopt_fp4", "mxfp4", "bitsandbytes", "compressed-tensors", "quark", "torchao", "hqq", "aqlm",
+       {"awq", "awq_marlin", "gptq", "gptq_marlin", "marlin", "w8a8_int8", "w8a8_fp8", "int4", "int8", "nvfp4",
+        "modelopt", "modelopt_fp4", "mxfp4", "bitsandbytes", "quark", "torchao", "hqq", "aqlm",
         "experts_int8", "ptpc_fp8", "moe_wna16"}) {
     quantization.refused_values.emplace_back(format, kQuantization);
   }
+  for (std::string_view format : {"fp8", "compressed-tensors"}) quantization.refused_values.emplace_back(format, kFp8Weights);
   rows.push_back(quantization);
   for (const Row& row : refused_rows()) {
     rows.push_back({.name = row.name, .treatment = Treatment::kRefused, .group = "Refused", .help = row.why,

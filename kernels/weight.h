@@ -10,6 +10,22 @@
 
 namespace slipstream {
 
+/// The scales beside the codes of an F8_E4M3 matrix: element (r, c) of a part is its code times at(r, c), one rounding to
+/// float. They stand once for each block_rows x block_cols of the whole stored matrix (128 x 128 in DeepSeek's and Qwen's
+/// checkpoints; 1 x kWholeSide: one per output channel; kWholeSide on both: one in all), so that a slice that starts
+/// inside a block reads the right one.
+struct WeightScales {
+  static constexpr int64_t kWholeSide = int64_t{1} << 40;
+
+  const std::byte* data = nullptr;  // [row blocks, stride] of dtype, of the whole matrix; null for other formats
+  DType dtype = DType::kF32;        // kF32, kBF16 or kF16
+  int64_t stride = 1;               // scales of a row of blocks
+  int64_t block_rows = 1, block_cols = kWholeSide;
+  int64_t first_row = 0, first_col = 0;  // where the part starts in the whole matrix
+
+  float at(int64_t row, int64_t col) const;
+};
+
 /// One stored matrix, or a slice of one, as it stands in the mapped file. Borrowed: the mapping must outlive
 /// prepare_weight (and, for the reference backend, the Weight).
 struct WeightPart {
@@ -19,7 +35,11 @@ struct WeightPart {
   int64_t cols = 0;                 // input features; a multiple of the dtype's block
   const std::byte* data = nullptr;  // first row; row r starts at data + r * row_stride_bytes
   int64_t row_stride_bytes = 0;     // > row_bytes(dtype, cols) when the part is a column slice
+  WeightScales scales = {};         // kF8E4M3 only
 };
+
+/// Row `row` of the part as floats, its scales applied.  out [part.cols]
+void dequantize_part_row(const WeightPart& part, int64_t row, float* out);
 
 enum class WeightRole : uint8_t {
   kLinear,         // column-parallel or replicated: each rank owns whole rows
@@ -37,6 +57,9 @@ struct WeightSpec {
   int32_t first_shard = 0;        // this rank holds shards [first_shard, first_shard + local_shards)
   int32_t local_shards = 1;
 };
+
+/// What no backend does with F8_E4M3 parts, in one line that names the tensor; empty when there is nothing to say.
+std::string f8_unsupported_reason(const WeightSpec& spec);
 
 /// A prepared matrix. Backends derive from it; only the backend that made it may use it.
 class Weight {

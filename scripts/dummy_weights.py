@@ -63,10 +63,37 @@ def values(seed, name, shape, first=0, count=None):
     total = (w & lane) + ((w >> np.uint64(16)) & lane) + ((w >> np.uint64(32)) & lane) + (w >> np.uint64(48))
     centred = (total.astype(np.int64) - 131070).astype(np.float32)
     unit = np.sqrt(np.float64(3.0)) / 65536.0
+    if name.endswith(("weight_scale", "weight_scale_inv")):  # of F8_E4M3 matrices
+        return (np.float32(0.75) + (w >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-25)) * np.float32(2.0**-10)
     if len(shape) == 1:
         small = centred * np.float32(0.1 * unit)
         return np.float32(1.0) + small if "norm" in name and name.endswith(".weight") else small
     return centred * np.float32(unit / np.sqrt(np.float64(shape[-1])))
+
+
+def e4m3_values(codes):
+    """Codes of FP8 E4M3 (torch.float8_e4m3fn) as float32."""
+    magnitude = np.arange(128)
+    exponent, mantissa = magnitude >> 3, magnitude & 7
+    table = np.where(exponent == 0, mantissa * 2.0**-9, (8 + mantissa) * 2.0 ** (exponent - 10.0)).astype(np.float32)
+    table[127] = np.nan
+    return np.concatenate([table, -table])[codes]
+
+
+def e4m3_codes(values):
+    """The nearest codes, ties to even, saturated at 448. Values are finite."""
+    magnitude = np.abs(values).astype(np.float32)
+    levels = e4m3_values(np.arange(127, dtype=np.uint8)).astype(np.float64)
+    middles = (levels[1:] + levels[:-1]) / 2
+    below = np.searchsorted(middles, magnitude, side="left")   # a tie goes down
+    above = np.searchsorted(middles, magnitude, side="right")  # a tie goes up
+    codes = np.where(below % 2 == 0, below, above).astype(np.uint8)
+    return codes | np.where(np.signbit(values), 128, 0).astype(np.uint8)
+
+
+def f8_codes(seed, name, shape):
+    """A matrix in F8_E4M3, without its scales."""
+    return e4m3_codes(values(seed, name, shape) * np.float32(1024.0)).reshape(shape)
 
 
 def blocks(seed, name, shape, dtype):

@@ -25,6 +25,34 @@ LLAMA3_SCALING = {
     "original_max_position_embeddings": 64,
 }
 
+# quantization_config of FP8 models, in the two spellings that are served.
+FP8_CONFIGS = {
+    "fp8-block": {"quant_method": "fp8", "activation_scheme": "dynamic", "fmt": "e4m3", "weight_block_size": [128, 128],
+                  "modules_to_not_convert": ["lm_head"]},
+    "fp8-channel": {
+        "quant_method": "compressed-tensors", "format": "float-quantized", "ignore": ["lm_head"],
+        "quantization_status": "compressed", "kv_cache_scheme": None,
+        "config_groups": {"group_0": {
+            "targets": ["Linear"], "output_activations": None,
+            "weights": {"num_bits": 8, "type": "float", "strategy": "channel", "symmetric": True, "dynamic": False},
+            "input_activations": {"num_bits": 8, "type": "float", "strategy": "token", "symmetric": True, "dynamic": True},
+        }},
+    },
+}
+
+
+def is_fp8(name):
+    """Whether a tensor is FP8 in a model with such a config: the matrices of the layers."""
+    return name.endswith("_proj.weight")
+
+
+def fp8_scales(name, shape, quantization):
+    """Name and shape of the scales of an FP8 matrix, and the rows and columns that share one."""
+    block = quantization.get("weight_block_size")
+    if block is None:
+        return name + "_scale", (shape[0], 1), (1, shape[1])
+    return name + "_scale_inv", (-(-shape[0] // block[0]), -(-shape[1] // block[1])), tuple(block)
+
 
 def byte_alphabet():
     """The 256 printable stand-ins of GPT-2's byte-level BPE, by byte."""

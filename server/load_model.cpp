@@ -159,9 +159,12 @@ Result<std::unique_ptr<Loaded>> load_served_model(const Config& config, EngineHo
   options.progress = [&progress](uint64_t done, uint64_t all) {
     progress("loading weights: " + std::to_string(done >> 20) + " of " + std::to_string(all >> 20) + " MiB");
   };
+  std::vector<std::string> notes;
+  options.notes = &notes;
   progress("loading weights");
   SLIP_TRY(parts.model, load_model(*checkpoint, model_config, *parts.ops, options));
   const double weights_s = since(start);
+  for (const std::string& note : notes) log::info("weights", {{"note", note}});
 
   progress("allocating the cache");
   const std::vector<CacheGroupSpec> groups = parts.model->cache_groups();
@@ -197,6 +200,7 @@ Result<std::unique_ptr<Loaded>> load_served_model(const Config& config, EngineHo
                           {"resident_weight_bytes", parts.model->resident_bytes()},
                           {"cache_bytes", cache.bytes},
                           {"weights_seconds", weights_s},
+                          {"notes", notes},
                           {"backend", parts.ops->name()}}
                          .dump();
 

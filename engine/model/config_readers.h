@@ -18,6 +18,10 @@ inline constexpr int64_t kMaxVocab = 1 << 23;
 inline constexpr int64_t kMaxContext = 1 << 26;
 inline constexpr uint64_t kMaxConfigBytes = 4u << 20;
 
+class JsonFields;
+
+/// quantization_config of config.json (`root`): FP8 weights, none, or why what it says is not served.
+Result<Fp8Scheme> read_fp8_scheme(const JsonFields& root);
 Result<ModelConfig> read_safetensors_config(const Checkpoint& checkpoint);
 Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint);
 

@@ -11,21 +11,6 @@ namespace {
 
 using nlohmann::json;
 
-/// Quantised safetensors are refused by their method's name: their tensors would load as something else.
-Status refuse_quantization(const JsonFields& root) {
-  if (!root.has("quantization_config") && !root.has("compression_config")) return Ok{};
-  const json& q = root.has("quantization_config") ? root.at("quantization_config") : root.at("compression_config");
-  std::string method = "unknown";
-  if (q.is_object() && q.contains("quant_method") && q["quant_method"].is_string())
-    method = q["quant_method"].get<std::string>().substr(0, 40);
-  else if (q.is_object() && q.contains("quant_algo") && q["quant_algo"].is_string())
-    method = q["quant_algo"].get<std::string>().substr(0, 40);
-  return unsupported("config.json: quantization_config method '" + method +
-                         "' is not served; use the BF16 safetensors of the same model, or a GGUF "
-                         "(Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4)",
-                     "quantization_config");
-}
-
 /// The RoPE object: rope_parameters (transformers 5), else rope_scaling; "rope_theta" may stand in it or beside it.
 Status read_rope(const JsonFields& root, ModelConfig& c) {
   static const json kEmpty = json::object();
@@ -172,7 +157,7 @@ Result<ModelConfig> read_safetensors_config(const Checkpoint& checkpoint) {
   const std::string hf_class = names[0].get<std::string>();
   const Architecture* a = find_architecture_by_hf_class(hf_class);
   if (a == nullptr) return architecture_refusal(hf_class);
-  SLIP_RETURN_IF_ERROR(refuse_quantization(root));
+  SLIP_TRY(c.fp8, read_fp8_scheme(root));
   c.architecture = a->name;
 
   SLIP_TRY(const int64_t layers, root.integer("num_hidden_layers", 1, kMaxLayers));

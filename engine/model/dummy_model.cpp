@@ -13,6 +13,11 @@ std::vector<DummyTensor> decoder_tensors(const ModelConfig& c) {
   };
   const auto matrix = [&](Role role, int32_t layer, int64_t rows, int64_t cols, bool bias) {
     add(role, layer, {rows, cols});
+    if (c.fp8.scales != Fp8Scheme::Scales::kNone) {
+      tensors.back().dtype = DType::kF8E4M3;
+      const DType scales = c.fp8.scales == Fp8Scheme::Scales::kBlock ? DType::kBF16 : DType::kF32;
+      tensors.push_back({sibling_name(tensors.back().name, c.fp8.suffix), scales, c.fp8.scale_shape(rows, cols)});
+    }
     if (bias) add(role, layer, {rows}, "bias");
   };
   const int64_t hidden = c.hidden, q = int64_t{c.heads} * c.head_dim, kv = int64_t{c.kv_heads} * c.head_dim;

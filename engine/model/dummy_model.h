@@ -11,7 +11,8 @@
 
 namespace slipstream {
 
-/// Every tensor of the config's model under its Hugging Face name, stored as config.weights_dtype.
+/// Every tensor of the config's model under its Hugging Face name, stored as config.weights_dtype. Under an FP8 scheme the
+/// matrices of the layers are F8_E4M3 with their scales (BF16 where a block has one, as Qwen stores them, otherwise F32).
 std::vector<DummyTensor> decoder_tensors(const ModelConfig& config);
 
 /// A checkpoint in memory for a folder that holds config.json and no weights.

@@ -6,6 +6,8 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "engine/base/result.h"
 #include "engine/model/model_config.h"
@@ -44,6 +46,7 @@ struct LoadOptions {
   int32_t rank = 0, ranks = 1;   // tensor parallel
   /// Called after each tensor with (bytes done, bytes in all); may be empty.
   std::function<void(uint64_t, uint64_t)> progress;
+  std::vector<std::string>* notes = nullptr;  // gets one line for each kind of tensor that is read and not used
 };
 
 class Model {

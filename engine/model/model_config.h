@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/base/result.h"
+#include "engine/model/fp8_scheme.h"
 #include "engine/weights/checkpoint.h"
 #include "kernels/ops.h"
 
@@ -50,6 +51,7 @@ struct ModelConfig {
   std::vector<int32_t> eos_ids;      // stop ids: generation_config, config, GGUF eos/eot/eom
   int32_t bos_id = -1;
   DType weights_dtype = DType::kBF16;  // config.json's torch_dtype; what dummy weights are stored in
+  Fp8Scheme fp8;                       // scales of FP8 matrices, where the checkpoint has any
   std::vector<std::string> defaults;  // keys that were absent, as "rope_theta = 10000": also logged
 };
 

@@ -7,16 +7,6 @@
 #include "engine/model/float_values.h"
 
 namespace slipstream {
-namespace {
-
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
-
-}  // namespace
-
 WeightLoader::WeightLoader(Checkpoint& checkpoint, const ModelConfig& config, Ops& ops, const LoadOptions& options)
     : checkpoint_(&checkpoint), config_(config), ops_(ops), options_(options), bytes_total_(checkpoint.total_bytes()) {
   CHECK(options.max_rows >= 1 && options.max_logit_rows >= 1, "LoadOptions need the rows of the largest step");
@@ -81,10 +71,8 @@ Result<std::unique_ptr<Weight>> WeightLoader::linear(int32_t layer, std::initial
   std::vector<const TensorEntry*> entries;
   for (const Piece& piece : pieces) {
     SLIP_TRY(const TensorEntry* entry, take(tensor_name(checkpoint_->kind(), piece.role, layer), {piece.rows, cols}));
-    const int64_t stride = row_bytes(entry->dtype, cols);
-    spec.parts.push_back({entry->name, entry->dtype, piece.slice.count, cols, entry->data + piece.slice.first * stride,
-                          stride});
-    entries.push_back(entry);
+    SLIP_TRY(WeightPart slice, part(entry, piece.slice, {0, cols}, &entries));
+    spec.parts.push_back(std::move(slice));
   }
   return prepare(std::move(spec), entries);
 }
@@ -106,10 +94,10 @@ Result<std::unique_ptr<Weight>> WeightLoader::row_linear(int32_t layer, Role rol
   spec.virtual_shards = shards;
   spec.first_shard = share_.rank * local;
   spec.local_shards = local;
-  const int64_t first_col = share_.rank * local_cols;
-  spec.parts.push_back({entry->name, entry->dtype, rows, local_cols, entry->data + row_bytes(entry->dtype, first_col),
-                        row_bytes(entry->dtype, cols)});
-  return prepare(std::move(spec), {entry});
+  std::vector<const TensorEntry*> entries;
+  SLIP_TRY(WeightPart slice, part(entry, {0, rows}, {share_.rank * local_cols, local_cols}, &entries));
+  spec.parts.push_back(std::move(slice));
+  return prepare(std::move(spec), entries);
 }
 
 Result<std::unique_ptr<Weight>> WeightLoader::table(Role role, WeightRole weight_role) {
@@ -117,9 +105,44 @@ Result<std::unique_ptr<Weight>> WeightLoader::table(Role role, WeightRole weight
            take(tensor_name(checkpoint_->kind(), role, 0), {int64_t{config_.vocab}, int64_t{config_.hidden}}));
   WeightSpec spec;
   spec.role = weight_role;
-  spec.parts.push_back({entry->name, entry->dtype, config_.vocab, config_.hidden, entry->data,
-                        row_bytes(entry->dtype, config_.hidden)});
-  return prepare(std::move(spec), {entry});
+  std::vector<const TensorEntry*> entries;
+  SLIP_TRY(WeightPart whole, part(entry, {0, config_.vocab}, {0, config_.hidden}, &entries));
+  spec.parts.push_back(std::move(whole));
+  return prepare(std::move(spec), entries);
+}
+
+Result<WeightPart> WeightLoader::part(const TensorEntry* entry, const Slice& rows, const Slice& cols,
+                                      std::vector<const TensorEntry*>* entries) {
+  const int64_t stride = row_bytes(entry->dtype, entry->shape[1]);
+  WeightPart out{entry->name, entry->dtype, rows.count, cols.count,
+                 entry->data + rows.first * stride + row_bytes(entry->dtype, cols.first), stride};
+  entries->push_back(entry);
+  if (entry->dtype != DType::kF8E4M3) return out;
+  SLIP_TRY(out.scales, take_scales(*entry, entries));
+  out.scales.first_row = rows.first;
+  out.scales.first_col = cols.first;
+  return out;
+}
+
+Result<WeightScales> WeightLoader::take_scales(const TensorEntry& codes, std::vector<const TensorEntry*>* entries) {
+  if (config_.fp8.scales == Fp8Scheme::Scales::kNone)
+    return corrupt("tensor '" + codes.name + "' is F8_E4M3, but config.json has no quantization_config that says where its "
+                   "scales are");
+  const std::string name = sibling_name(codes.name, config_.fp8.suffix);
+  if (checkpoint_->find(name) == nullptr)
+    return corrupt("tensor '" + codes.name + "' is F8_E4M3, but its scales '" + name + "' " +
+                   shape_text(config_.fp8.scale_shape(codes.shape[0], codes.shape[1])) + " are missing from " +
+                   checkpoint_->path());
+  SLIP_TRY(const TensorEntry* scales, checkpoint_->require(name));
+  SLIP_TRY(const WeightScales out, weight_scales(config_.fp8, codes, *scales));
+  CHECK(taken_.insert(scales).second, "tensor taken twice: " + name);
+  entries->push_back(scales);
+  if (const TensorEntry* input = checkpoint_->find(sibling_name(codes.name, "input_scale")); input != nullptr) {
+    CHECK(taken_.insert(input).second, "tensor taken twice: " + input->name);
+    entries->push_back(input);
+    ++input_scales_;
+  }
+  return out;
 }
 
 Result<std::unique_ptr<Weight>> WeightLoader::prepare(WeightSpec spec, const std::vector<const TensorEntry*>& entries) {
@@ -139,6 +162,9 @@ Result<std::unique_ptr<Weight>> WeightLoader::prepare(WeightSpec spec, const std
 }
 
 Status WeightLoader::finish() {
+  if (input_scales_ > 0 && options_.notes != nullptr)
+    options_.notes->push_back(std::to_string(input_scales_) +
+                              " 'input_scale' tensors are not used: activations are not quantised to FP8 (W8A16)");
   std::string names;
   int64_t count = 0;
   for (const TensorEntry& entry : checkpoint_->tensors()) {

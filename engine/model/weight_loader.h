@@ -54,6 +54,10 @@ class WeightLoader {
 
  private:
   Result<const TensorEntry*> take(const std::string& name, std::initializer_list<int64_t> shape);
+  /// Some rows and columns of a matrix as a part. An FP8 matrix brings its scales; every tensor taken joins `entries`.
+  Result<WeightPart> part(const TensorEntry* entry, const Slice& rows, const Slice& cols,
+                          std::vector<const TensorEntry*>* entries);
+  Result<WeightScales> take_scales(const TensorEntry& codes, std::vector<const TensorEntry*>* entries);
   Result<std::unique_ptr<Weight>> prepare(WeightSpec spec, const std::vector<const TensorEntry*>& entries);
   void report(const TensorEntry& entry);
 
@@ -65,6 +69,7 @@ class WeightLoader {
   const LoadOptions& options_;
   RankShare share_;
   std::unordered_set<const TensorEntry*> taken_;
+  int64_t input_scales_ = 0;             // stored scales of activations, which nobody uses
   uint64_t bytes_done_ = 0;
   uint64_t bytes_total_ = 0;
 };

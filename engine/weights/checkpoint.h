@@ -26,7 +26,7 @@ struct TensorEntry {
   std::vector<int64_t> shape;
   const std::byte* data = nullptr;
   uint64_t bytes = 0;
-  /// Not empty: the name of a valid safetensors dtype that no kernel reads ("F8_E4M3"); dtype then means nothing.
+  /// Not empty: the name of a valid safetensors dtype that no kernel reads ("F8_E5M2"); dtype then means nothing.
   /// Such a tensor is listed, so that one that nobody needs does no harm; Checkpoint::require refuses it.
   std::string_view unserved = {};
 };

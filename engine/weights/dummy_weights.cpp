@@ -109,9 +109,13 @@ void fill_dummy(uint64_t seed, const DummyTensor& tensor, int64_t first, int64_t
   const bool vector = tensor.shape.size() == 1;
   const bool norm = vector && tensor.name.find("norm") != std::string::npos && ends_with(tensor.name, ".weight");
   const auto scale = static_cast<float>(vector ? 0.1 * unit : unit / std::sqrt(static_cast<double>(fan_in)));
+  const bool f8_scales = ends_with(tensor.name, "weight_scale") || ends_with(tensor.name, "weight_scale_inv");
   for (int64_t i = 0; i < count; ++i, out += info.block_bytes) {
-    float value = centred(word(key, static_cast<uint64_t>(first + i))) * scale;
+    const uint64_t w = word(key, static_cast<uint64_t>(first + i));
+    float value = centred(w) * scale;
     if (norm) value = 1.0f + value;
+    if (f8_scales) value = (0.75f + static_cast<float>(w >> 40) * 0x1p-25f) * 0x1p-10f;
+    if (tensor.dtype == DType::kF8E4M3) value *= 1024.0f;
     quantize_row(tensor.dtype, &value, out, 1);
   }
 }

@@ -15,6 +15,9 @@
 //   other vectors:         s * f32(f64(0.1 * (sqrt(3) / 65536)))
 // then rounded to the dtype.
 //
+// F8_E4M3 matrices hold 1024 times that value, saturated at 448; their scales, the tensors whose names end in
+// "weight_scale" or "weight_scale_inv", are (0.75 + (word(i) >> 40) * 2^-25) * 2^-10, rounded to their dtype.
+//
 // Block formats, block b of the whole tensor with n bytes, W = ceil(n / 8) + 1 words from word(b * W):
 //   bytes = the first n bytes of the little-endian words, then the scale fields are replaced. With w the last word:
 //   d = f16(base * jitter * sign)   base = f32(f64(1 / (rms * sqrt(last dimension))))   rms: see kScales

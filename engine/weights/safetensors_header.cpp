@@ -23,7 +23,7 @@ constexpr SafetensorsDType kDTypes[] = {
     {"F32", 32, true, DType::kF32},      {"F16", 16, true, DType::kF16},     {"BF16", 16, true, DType::kBF16},
     {"I32", 32, true, DType::kI32},      {"BOOL", 8, false, kNone},          {"F4", 4, false, kNone},
     {"F6_E2M3", 6, false, kNone},        {"F6_E3M2", 6, false, kNone},       {"U8", 8, false, kNone},
-    {"I8", 8, false, kNone},             {"F8_E5M2", 8, false, kNone},       {"F8_E4M3", 8, false, kNone},
+    {"I8", 8, false, kNone},             {"F8_E5M2", 8, false, kNone},       {"F8_E4M3", 8, true, DType::kF8E4M3},
     {"F8_E8M0", 8, false, kNone},        {"F8_E4M3FNUZ", 8, false, kNone},   {"F8_E5M2FNUZ", 8, false, kNone},
     {"I16", 16, false, kNone},           {"U16", 16, false, kNone},          {"U32", 32, false, kNone},
     {"C64", 64, false, kNone},           {"F64", 64, false, kNone},          {"I64", 64, false, kNone},

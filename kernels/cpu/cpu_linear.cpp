@@ -98,11 +98,18 @@ void CpuOps::multiply_pair(const PackedWeight& w, const PackedPart& part, int64_
         if (quantised)
           kernels_.quant->unpack(part.dtype, a, b, step, static_cast<int32_t>(panel_end - step), &scratch.panel);
       }
-      const int64_t end = std::min(shard_end, panel_end);
+      int64_t end = std::min(shard_end, panel_end);
       if (quantised)
         kernels_.quant->multiply(layout->kind, scratch.panel, static_cast<int32_t>(step - panel_first),
                                  static_cast<int32_t>(end - panel_first), panel_first, xq, row0, rows, scratch.acc);
-      else
+      else if (part.dtype == DType::kF8E4M3) {
+        end = std::min(end, part.scale_end(step));
+        const int64_t at = part.scales_offset + part.scale_block(step) * kTileRows * int64_t{sizeof(float)};
+        float scales[kPanelRows];
+        std::memcpy(scales, a + at, kTileRows * sizeof(float));
+        std::memcpy(scales + kTileRows, b + at, kTileRows * sizeof(float));
+        kernels_.floats->multiply_f8(a, b, scales, step, end, x.f32 + row0 * x.cols, x.cols, rows, scratch.acc);
+      } else
         kernels_.floats->multiply(part.dtype, a, b, step, end, x.f32 + row0 * x.cols, x.cols, rows, scratch.acc);
       step = end;
     }

@@ -45,6 +45,7 @@ void CpuOps::upload(void* device, const void* host, size_t bytes) { std::memcpy(
 void CpuOps::download(void* host, const void* device, size_t bytes) { std::memcpy(host, device, bytes); }
 
 std::string CpuOps::unsupported_reason(const WeightSpec& spec) const {
+  if (std::string reason = f8_unsupported_reason(spec); !reason.empty()) return reason;
   for (const WeightPart& part : spec.parts) {
     const DTypeInfo& info = dtype_info(part.dtype);
     const std::string what = "tensor '" + part.name + "' (" + std::string(info.name) + ")";
@@ -86,6 +87,7 @@ std::unique_ptr<Weight> CpuOps::prepare_weight(WeightSpec spec) {
           pack_tile(part.dtype, rows, source.cols, tile);
         else
           pack_float_tile(part.dtype, rows, source.cols, tile);
+        if (part.dtype == DType::kF8E4M3) pack_f8_scales(source, t * kTileRows, tile + part.scales_offset);
       }
     });
     target += part.tiles * part.tile_bytes;

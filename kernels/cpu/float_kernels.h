@@ -1,4 +1,4 @@
-// Products of F32, F16 and BF16 tiles with float activations: acc[m][row] = fma chain over elements in ascending order.
+// Products of F32, F16, BF16 and F8_E4M3 tiles with float activations: acc[m][row] = fma chain over elements in ascending order.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,9 @@ struct FloatKernels {
   /// pack_float_tile; b may equal a.
   void (*multiply)(DType dtype, const uint8_t* a, const uint8_t* b, int64_t begin, int64_t end, const float* x,
                    int64_t stride, int32_t rows, float (*acc)[kPanelRows]);
+  /// The same for F8_E4M3 codes, where all of [begin, end) has the scales [kPanelRows]: a weight is code * scale, rounded.
+  void (*multiply_f8)(const uint8_t* a, const uint8_t* b, const float* scales, int64_t begin, int64_t end, const float* x,
+                      int64_t stride, int32_t rows, float (*acc)[kPanelRows]);
 };
 
 const FloatKernels& float_kernels_scalar();

@@ -28,10 +28,19 @@ void multiply(DType dtype, const uint8_t* a, const uint8_t* b, int64_t begin, in
     }
 }
 
+void multiply_f8(const uint8_t* a, const uint8_t* b, const float* scales, int64_t begin, int64_t end, const float* x,
+                 int64_t stride, int32_t rows, float (*acc)[kPanelRows]) {
+  for (int64_t k = begin; k < end; ++k)
+    for (int row = 0; row < kPanelRows; ++row) {
+      const float w = e4m3_to_f32((row < kTileRows ? a : b)[k * kTileRows + row % kTileRows]) * scales[row];
+      for (int32_t m = 0; m < rows; ++m) acc[m][row] = std::fma(w, x[m * stride + k], acc[m][row]);
+    }
+}
+
 }  // namespace
 
 const FloatKernels& float_kernels_scalar() {
-  static constexpr FloatKernels table = {"scalar", multiply};
+  static constexpr FloatKernels table = {"scalar", multiply, multiply_f8};
   return table;
 }
 

@@ -246,13 +246,24 @@ void pack_float_tile(DType dtype, const std::byte* const rows[kTileRows], int64_
   const size_t bytes = static_cast<size_t>(dtype_info(dtype).block_bytes);
   for (int r = 0; r < kTileRows; ++r) {
     uint8_t* target = tile + static_cast<size_t>(r) * bytes;
-    if (bytes == 4)
+    if (bytes == 1)
+      for (int64_t k = 0; k < cols; ++k) target[k * kTileRows] = rows[r] == nullptr ? 0 : static_cast<uint8_t>(rows[r][k]);
+    else if (bytes == 4)
       for (int64_t k = 0; k < cols; ++k, target += 32)
         rows[r] == nullptr ? std::memset(target, 0, 4) : std::memcpy(target, rows[r] + 4 * k, 4);
     else
       for (int64_t k = 0; k < cols; ++k, target += 16)
         rows[r] == nullptr ? std::memset(target, 0, 2) : std::memcpy(target, rows[r] + 2 * k, 2);
   }
+}
+
+void pack_f8_scales(const WeightPart& part, int64_t first_row, uint8_t* scales) {
+  const WeightScales& s = part.scales;
+  for (int64_t k = 0; k < part.cols; k += s.block_cols - (s.first_col + k) % s.block_cols, scales += kTileRows * sizeof(float))
+    for (int64_t r = 0; r < kTileRows; ++r) {
+      const float scale = first_row + r < part.rows ? s.at(first_row + r, k) : 0.0f;
+      std::memcpy(scales + static_cast<size_t>(r) * sizeof scale, &scale, sizeof scale);
+    }
 }
 
 void unpack_plain(const PackedLayout& layout, const uint8_t* tile, int64_t block, PlainBlock* out) {

@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/packed_layout.h"
 #include "kernels/tensor.h"
+#include "kernels/weight.h"
 
 namespace slipstream {
 
@@ -14,8 +15,11 @@ namespace slipstream {
 /// tile: packed_layout(dtype).tile_bytes(cols / 32) bytes.
 void pack_tile(DType dtype, const std::byte* const rows[kTileRows], int64_t cols, uint8_t* tile);
 
-/// F32, F16, BF16: tile[k * 8 + r] = row r, element k.
+/// F32, F16, BF16, F8_E4M3: tile[k * 8 + r] = row r, element k.
 void pack_float_tile(DType dtype, const std::byte* const rows[kTileRows], int64_t cols, uint8_t* tile);
+
+/// The scales of rows first_row .. first_row + 7 of an F8_E4M3 part: [scale blocks along K, 8] floats; rows past the end get 0.
+void pack_f8_scales(const WeightPart& part, int64_t first_row, uint8_t* scales);
 
 /// One block of a tile as plain numbers: the readable form of the layout, for embedding look-ups, the scalar kernels
 /// and tests.

@@ -21,6 +21,12 @@ PackedWeight::PackedWeight(WeightSpec spec, std::string isa) : Weight(std::move(
       needs_scaled_sum = needs_scaled_sum || layout.kind.has_min;
     } else {
       part.tile_bytes = cols() * kTileRows * dtype_info(source.dtype).block_bytes;
+      if (source.dtype == DType::kF8E4M3) {
+        part.scale_cols = source.scales.block_cols;
+        part.scale_first = source.scales.first_col % part.scale_cols;
+        part.scales_offset = part.tile_bytes;
+        part.tile_bytes += (part.scale_block(cols() - 1) + 1) * kTileRows * int64_t{sizeof(float)};
+      }
       forms |= kActF32;
     }
     row += source.rows;

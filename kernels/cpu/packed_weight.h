@@ -17,10 +17,17 @@ struct PackedPart {
   int64_t first_pair = 0;  // pairs of tiles before this part, over all parts
   int64_t tiles = 0;       // ceil(rows / 8); the last one is padded with zero rows
   int64_t tile_bytes = 0;
+  // F8_E4M3 only: behind a tile's codes stand its scales, [scale blocks along K, 8 rows] floats.
+  int64_t scales_offset = 0;      // in a tile
+  int64_t scale_cols = 0;         // elements of K that share a scale
+  int64_t scale_first = 0;        // of those, how many lie before the part's first column
   const uint8_t* data = nullptr;
 
   int64_t pairs() const { return (tiles + 1) / 2; }
   const uint8_t* tile(int64_t index) const { return data + index * tile_bytes; }
+  /// The scale block of element k, and the first element of the next one.
+  int64_t scale_block(int64_t k) const { return (scale_first + k) / scale_cols; }
+  int64_t scale_end(int64_t k) const { return (scale_block(k) + 1) * scale_cols - scale_first; }
 };
 
 class PackedWeight : public Weight {

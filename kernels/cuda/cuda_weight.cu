@@ -18,15 +18,31 @@ int64_t segment_bytes(const WeightSegment& segment, int64_t cols) {
   return (segment.rows + kTileRows - 1) / kTileRows * segment.tile_bytes;
 }
 
+int64_t scale_bytes(const WeightSegment& segment) {
+  if (segment.dtype != DType::kF8E4M3) return 0;
+  const F8Scales& s = segment.scales;
+  return (segment.rows + s.group_rows - 1) / s.group_rows * s.k_blocks * int64_t{sizeof(float)};
+}
+
+/// Whether a part can go on where the segment ends.
+bool joins(const WeightSegment& segment, const WeightPart& part) {
+  if (segment.dtype != part.dtype) return false;
+  if (is_block(part.dtype)) return segment.rows % kTileRows == 0;
+  if (part.dtype != DType::kF8E4M3) return true;
+  const F8Scales own = plan_f8_scales(part, segment.rows), s = segment.scales;
+  return own.group_rows == s.group_rows && own.k_blocks == s.k_blocks && own.block_cols == s.block_cols && own.first == s.first;
+}
+
 std::vector<WeightSegment> plan(const WeightSpec& spec) {
   std::vector<WeightSegment> segments;
   int64_t row = 0;
   for (const WeightPart& part : spec.parts) {
     const bool block = is_block(part.dtype);
-    if (!segments.empty() && segments.back().dtype == part.dtype && (!block || segments.back().rows % kTileRows == 0)) {
+    if (!segments.empty() && joins(segments.back(), part)) {
       segments.back().rows += part.rows;
     } else {
       segments.push_back({part.dtype, row, part.rows, nullptr, block ? packed_format(part.dtype).tile_bytes(part.cols) : 0});
+      if (part.dtype == DType::kF8E4M3) segments.back().scales = plan_f8_scales(part, 0);
     }
     row += part.rows;
   }
@@ -35,7 +51,7 @@ std::vector<WeightSegment> plan(const WeightSpec& spec) {
 
 int64_t total_bytes(const std::vector<WeightSegment>& segments, int64_t cols) {
   int64_t bytes = 0;
-  for (const WeightSegment& segment : segments) bytes += aligned(segment_bytes(segment, cols));
+  for (const WeightSegment& segment : segments) bytes += aligned(segment_bytes(segment, cols)) + aligned(scale_bytes(segment));
   return bytes;
 }
 
@@ -48,7 +64,13 @@ CudaWeight::CudaWeight(Context& context, WeightStream& stream, WeightSpec weight
   for (WeightSegment& segment : segments_) {
     segment.data = memory_.as<std::byte>() + offset;
     offset += aligned(segment_bytes(segment, cols()));
+    if (segment.dtype != DType::kF8E4M3) continue;
+    segment.scales.data = reinterpret_cast<const float*>(memory_.as<std::byte>() + offset);
+    offset += aligned(scale_bytes(segment));
   }
+  const auto scales_of = [&](const WeightSegment& segment) {
+    return memory_.as<float>() + (segment.scales.data - memory_.as<float>());
+  };
   size_t s = 0;
   int64_t row = 0;
   for (const WeightPart& part : spec().parts) {
@@ -65,8 +87,11 @@ CudaWeight::CudaWeight(Context& context, WeightStream& stream, WeightSpec weight
     } else {
       stream.copy(part.data, part.row_stride_bytes, part.rows, bytes, base + first * bytes);
     }
+    if (part.dtype == DType::kF8E4M3) fill_f8_scales(stream, part, first, segments_[s].scales, scales_of(segments_[s]));
     row += part.rows;
   }
+  for (const WeightSegment& segment : segments_)
+    if (segment.dtype == DType::kF8E4M3) mark_nan_codes(context, segment, cols(), scales_of(segment));
 }
 
 bool CudaWeight::is_quantised() const {
@@ -85,6 +110,7 @@ std::string CudaWeight::description() const {
 }
 
 std::string unsupported_reason(const WeightSpec& spec) {
+  if (std::string reason = f8_unsupported_reason(spec); !reason.empty()) return reason;
   for (const WeightPart& part : spec.parts) {
     const DTypeInfo& info = dtype_info(part.dtype);
     const std::string what = "tensor '" + part.name + "' (" + std::string(info.name) + ")";

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/check.h"
+#include "kernels/cuda/linear_f8.cuh"
 #include "kernels/cuda/linear_float.cuh"
 #include "kernels/cuda/linear_limits.h"
 #include "kernels/cuda/linear_quant.cuh"
@@ -51,6 +52,17 @@ void few_rows_float(Context& context, LinearScratch& scratch, const WeightSegmen
   launch_float(context, s.dtype, p, shape);
 }
 
+void few_rows_f8(Context& context, LinearScratch& scratch, const WeightSegment& s, const TileShape& shape,
+                 const Activation& x, const float* bias, float* out, int64_t out_stride) {
+  F8LinearParams p{};
+  p.weight = reinterpret_cast<const uint8_t*>(s.data);
+  p.scales = s.scales;
+  p.k = static_cast<int32_t>(x.cols);
+  p.x = x.bf16;
+  p.o = {bias, out, out_stride, x.rows, static_cast<int32_t>(s.rows), shape.splits, scratch.partials(), scratch.counters()};
+  launch_f8(context, p, shape);
+}
+
 void many_rows(Context& context, LinearScratch& scratch, const WeightSegment& s, const Activation& x, const float* bias,
                float* out, int64_t out_stride) {
   BlasProduct p{};
@@ -58,7 +70,7 @@ void many_rows(Context& context, LinearScratch& scratch, const WeightSegment& s,
   p.k = x.cols;
   p.x = x.bf16;
   p.out_stride = out_stride;
-  if (!is_block(s.dtype)) {
+  if (!needs_slice(s.dtype)) {
     if (s.dtype == DType::kF16) {
       const int64_t pairs = int64_t{x.rows} * x.cols / 2;
       halves_kernel<<<static_cast<unsigned>((pairs + 255) / 256), 256, 0, context.stream()>>>(x.bf16, pairs, scratch.half_rows());
@@ -76,7 +88,7 @@ void many_rows(Context& context, LinearScratch& scratch, const WeightSegment& s,
   p.w = scratch.slice();
   for (int64_t first = 0; first < s.rows; first += slice_rows(x.cols)) {
     p.n = std::min(slice_rows(x.cols), s.rows - first);
-    dequantise_rows(context, s, x.cols, first, p.n, scratch.slice());
+    (s.dtype == DType::kF8E4M3 ? dequantise_f8_rows : dequantise_rows)(context, s, x.cols, first, p.n, scratch.slice());
     p.bias = bias == nullptr ? nullptr : bias + first;
     p.out = out + first;
     scratch.blas()->multiply(context, p, scratch.workspace());
@@ -89,7 +101,7 @@ uint8_t activation_forms(const CudaWeight& weight) {
   uint8_t forms = 0;
   for (const WeightSegment& s : weight.segments()) {
     if (is_block(s.dtype)) forms |= kActInt8Block32 | kActBF16;
-    else if (is_half(s.dtype)) forms |= kActBF16;
+    else if (is_half(s.dtype) || s.dtype == DType::kF8E4M3) forms |= kActBF16;
     else forms |= kActF32;
   }
   return forms;
@@ -102,7 +114,8 @@ void linear(Context& context, LinearScratch& scratch, const CudaWeight& w, const
     const float* segment_bias = bias == nullptr ? nullptr : bias + s.first_row;
     float* segment_out = out + s.first_row;
     const bool block = is_block(s.dtype);
-    if (!block && !(is_half(s.dtype) && whole_chunks(x.cols) && x.bf16 != nullptr)) {
+    const bool f8 = s.dtype == DType::kF8E4M3;
+    if (!block && !((f8 ? f8_fast(s, x.cols) : is_half(s.dtype) && whole_chunks(x.cols)) && x.bf16 != nullptr)) {
       simple_segment(context, s, x, segment_bias, segment_out, w.rows());
       continue;
     }
@@ -111,7 +124,7 @@ void linear(Context& context, LinearScratch& scratch, const CudaWeight& w, const
       many_rows(context, scratch, s, x, segment_bias, segment_out, w.rows());
     } else {
       const TileShape shape = choice.blas ? choose_shape(context, s.dtype, x.rows, s.rows, x.cols) : choice.shape;
-      (block ? few_rows_quant : few_rows_float)(context, scratch, s, shape, x, segment_bias, segment_out, w.rows());
+      (block ? few_rows_quant : f8 ? few_rows_f8 : few_rows_float)(context, scratch, s, shape, x, segment_bias, segment_out, w.rows());
     }
   }
 }
@@ -127,6 +140,8 @@ std::vector<KernelChoice> linear_report(const LinearScratch& scratch) {
   const std::string many = reason.empty() ? "; cuBLASLt above " : "; the same above ";
   return {{"linear BF16, F16", "mma.sync" + many + "some " + std::to_string(kFewRowsFloat) + " rows (measured for each shape)", reason},
           {"linear, block formats", "int8 mma.sync, weights stay quantised" + many + std::to_string(kFewRowsQuant) + " rows", reason},
+          {"linear F8_E4M3", "codes to BF16 in registers, mma.sync (W8A16)" + many + std::to_string(kFewRowsQuant) + " rows, on dequantised slices",
+           "activations stay in 16 bits: FP8 ones would change results, and few rows are bound by the weights' bytes"},
           {"linear F32", "one warp an element", "F32 weights are small: norms and gates"}};
 }
 

@@ -2,7 +2,8 @@
 //
 //   block formats, few rows   int8 tensor cores on the packed tiles                         linear_quant.cuh
 //   BF16, F16, few rows       tensor cores, weights as the 16-row operand                   linear_float.cuh
-//   many rows                 cuBLASLt; block formats are first dequantised to BF16, slice by slice
+//   F8_E4M3, few rows         the same, codes become BF16 in registers (W8A16)              linear_f8.cuh
+//   many rows                 cuBLASLt; block formats and F8_E4M3 are first dequantised to BF16, slice by slice
 //   F32, and odd columns      one warp a row                                                linear_simple.cu
 // Without cuBLASLt the tensor-core kernels take any number of rows.
 //
@@ -30,6 +31,11 @@ void linear_simple(Context& context, const CudaWeight& w, const Activation& x, c
 
 /// Rows first.. of a block-format segment as BF16.  out [rows, cols]; first is a multiple of 16
 void dequantise_rows(Context& context, const WeightSegment& segment, int64_t cols, int64_t first, int64_t rows, uint16_t* out);
+
+/// Whether the fast kernels serve an F8_E4M3 segment: whole chunks of 16 columns, scales that change at multiples of 128.
+bool f8_fast(const WeightSegment& segment, int64_t cols);
+/// Rows first.. of such a segment as BF16.  out [rows, cols]
+void dequantise_f8_rows(Context& context, const WeightSegment& segment, int64_t cols, int64_t first, int64_t rows, uint16_t* out);
 
 /// For the kernel report: what serves products, and why cuBLASLt does not.
 std::vector<KernelChoice> linear_report(const LinearScratch& scratch);

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/tensor.h"
+
 namespace slipstream::cuda {
 
 inline constexpr int64_t kPartialFloats = int64_t{4} << 20;  // sums of blocks that share K: 16 MB
@@ -15,5 +17,9 @@ inline constexpr int64_t kSliceBytes = int64_t{64} << 20;    // BF16 rows that a
 /// the passes of its kernel: 24576 x 4096 of Q4_K at M = 64 takes 83 us, at 128 two of those against 90 and cuBLASLt's 57.
 inline constexpr int32_t kFewRowsFloat = 64;
 inline constexpr int32_t kFewRowsQuant = 128;
+
+/// Formats that cuBLASLt does not read: for many rows they are dequantised to BF16 first, slice by slice.
+inline bool needs_slice(DType dtype) { return dtype_info(dtype).block_elements > 1 || dtype == DType::kF8E4M3; }
+inline int32_t few_rows(DType dtype) { return needs_slice(dtype) ? kFewRowsQuant : kFewRowsFloat; }
 
 }  // namespace slipstream::cuda

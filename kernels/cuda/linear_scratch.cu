@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/linear.h"
+#include "kernels/cuda/linear_f8.cuh"
 #include "kernels/cuda/linear_float.cuh"
 #include "kernels/cuda/linear_limits.h"
 #include "kernels/cuda/linear_quant.cuh"
@@ -44,16 +46,17 @@ void LinearScratch::plan(const CudaWeight& weight) {
   if (weight.spec().role == WeightRole::kEmbedding) return;
   for (const WeightSegment& s : weight.segments()) {
     const bool half = s.dtype == DType::kF16 || s.dtype == DType::kBF16;
-    if (is_block(s.dtype) || (half && weight.cols() % 8 == 0)) shapes_[{s.dtype, s.rows, weight.cols()}] = s.data;
+    const bool f8 = s.dtype == DType::kF8E4M3 && f8_fast(s, weight.cols());
+    if (is_block(s.dtype) || f8 || (half && weight.cols() % 8 == 0)) shapes_[{s.dtype, s.rows, weight.cols()}] = s;
   }
 }
 
 size_t LinearScratch::slice_bytes(int32_t max_rows) const {
   size_t bytes = 0;
   if (blas_ == nullptr || max_rows <= kFewRowsQuant) return bytes;
-  for (const auto& [shape, data] : shapes_) {
+  for (const auto& [shape, segment] : shapes_) {
     const auto& [dtype, rows, cols] = shape;
-    if (is_block(dtype)) bytes = std::max(bytes, static_cast<size_t>(std::min(rows, slice_rows(cols)) * cols) * 2);
+    if (needs_slice(dtype)) bytes = std::max(bytes, static_cast<size_t>(std::min(rows, slice_rows(cols)) * cols) * 2);
   }
   return bytes;
 }
@@ -61,7 +64,7 @@ size_t LinearScratch::slice_bytes(int32_t max_rows) const {
 size_t LinearScratch::half_row_bytes(int32_t max_rows) const {
   size_t bytes = 0;
   if (blas_ == nullptr) return bytes;
-  for (const auto& [shape, data] : shapes_)
+  for (const auto& [shape, segment] : shapes_)
     if (std::get<0>(shape) == DType::kF16) bytes = std::max(bytes, static_cast<size_t>(std::get<2>(shape) * max_rows) * 2);
   return bytes;
 }
@@ -81,9 +84,9 @@ void LinearScratch::reserve(int32_t max_rows) {
 LinearChoice LinearScratch::choose(DType dtype, int64_t rows, int64_t cols, int32_t m) const {
   const auto known = choices_.find({{dtype, rows, cols}, row_bucket(m)});
   if (known != choices_.end()) return known->second;
-  const bool block = is_block(dtype);
+  const bool block = needs_slice(dtype);
   LinearChoice choice;
-  choice.blas = m > (block ? kFewRowsQuant : kFewRowsFloat) && workspace_.data() != nullptr &&
+  choice.blas = m > few_rows(dtype) && workspace_.data() != nullptr &&
                 (!block || slice_.data() != nullptr) && (dtype != DType::kF16 || half_rows_.data() != nullptr);
   if (!choice.blas) choice.shape = choose_shape(context_, dtype, m, rows, cols);
   return choice;
@@ -93,7 +96,7 @@ void LinearScratch::tune(int32_t max_rows) {
   constexpr int64_t kOutBytes = int64_t{1} << 30;  // products with more output are rare and far from a tie
   int64_t row_bytes = 0;
   int64_t out_bytes = 0;
-  for (const auto& [shape, data] : shapes_) {
+  for (const auto& [shape, segment] : shapes_) {
     const auto& [dtype, rows, cols] = shape;
     row_bytes = std::max(row_bytes, cols * std::max(row_bucket(max_rows), 64) * 2);
     out_bytes = std::max(out_bytes, std::min(rows * std::max(row_bucket(max_rows), 64) * 4, kOutBytes));
@@ -104,14 +107,14 @@ void LinearScratch::tune(int32_t max_rows) {
   Buffer flush = context_.allocate(context_.facts().l2_bytes * 2);
   // As BF16 and as float 0.0115, as a half 1.06, as int8 60.
   check(cudaMemsetAsync(x.data(), 0x3c, x.bytes(), context_.stream()), "cudaMemsetAsync");
-  for (const auto& [shape, data] : shapes_) {
+  for (const auto& [shape, segment] : shapes_) {
     const auto& [dtype, rows, cols] = shape;
-    const bool block = is_block(dtype);
-    const int32_t few = std::min(row_bucket(max_rows), block ? kFewRowsQuant : kFewRowsFloat);
-    for (int32_t m = 1; m <= few && rows * m * 4 <= kOutBytes; m *= 2) tune_few(shape, data, m, x.data(), out.as<float>(), flush);
+    const bool block = needs_slice(dtype);
+    const int32_t few = std::min(row_bucket(max_rows), few_rows(dtype));
+    for (int32_t m = 1; m <= few && rows * m * 4 <= kOutBytes; m *= 2) tune_few(shape, segment, m, x.data(), out.as<float>(), flush);
     if (blas_ == nullptr || (block && slice_.data() == nullptr)) continue;
     for (int32_t m = 2 * few; m / 2 < max_rows && rows * m * 4 <= kOutBytes; m *= 2) {
-      BlasProduct p{block ? DType::kBF16 : dtype, m, rows, cols, block ? slice_.data() : data, x.data(), nullptr, out.as<float>(), rows};
+      BlasProduct p{block ? DType::kBF16 : dtype, m, rows, cols, block ? slice_.data() : segment.data, x.data(), nullptr, out.as<float>(), rows};
       if (block) p.n = std::min(rows, slice_rows(cols));
       blas_->tune(context_, p, workspace_.data(), flush.data(), flush.bytes());
     }
@@ -119,8 +122,10 @@ void LinearScratch::tune(int32_t max_rows) {
   context_.synchronize();
 }
 
-void LinearScratch::tune_few(const Shape& shape, const std::byte* data, int32_t m, void* rows_in, float* out, Buffer& flush) {
+void LinearScratch::tune_few(const Shape& shape, const WeightSegment& segment, int32_t m, void* rows_in, float* out,
+                             Buffer& flush) {
   const auto& [dtype, rows, cols] = shape;
+  const std::byte* data = segment.data;
   cudaEvent_t begin, end;
   check(cudaEventCreate(&begin), "an event");
   check(cudaEventCreate(&end), "an event");
@@ -140,6 +145,9 @@ void LinearScratch::tune_few(const Shape& shape, const std::byte* data, int32_t 
         p.x_sum = static_cast<const int32_t*>(rows_in);
         p.o = o;
         launch_quant(context_, dtype, p, s);
+      } else if (dtype == DType::kF8E4M3) {
+        launch_f8(context_, {reinterpret_cast<const uint8_t*>(data), segment.scales, static_cast<int32_t>(cols),
+                             static_cast<const uint16_t*>(rows_in), s.stages, o}, s);
       } else {
         launch_float(context_, dtype, {reinterpret_cast<const uint16_t*>(data), static_cast<int32_t>(cols),
                                        static_cast<const uint16_t*>(rows_in), s.stages, o}, s);
@@ -147,7 +155,7 @@ void LinearScratch::tune_few(const Shape& shape, const std::byte* data, int32_t 
     });
     if (best < 0 || us < best) best = us, choice = {false, s};
   }
-  if (blas_ != nullptr && !is_block(dtype) && m >= 16) {
+  if (blas_ != nullptr && !needs_slice(dtype) && m >= 16) {
     const BlasProduct p{dtype, m, rows, cols, data, rows_in, nullptr, out, rows};
     const float us = blas_->tune(context_, p, workspace_.data(), flush.data(), flush.bytes());
     if (us > 0 && us < best) choice = {true, {}};

@@ -59,7 +59,7 @@ class LinearScratch {
   size_t slice_bytes(int32_t max_rows) const;
   size_t half_row_bytes(int32_t max_rows) const;
   void tune(int32_t max_rows);
-  void tune_few(const Shape& shape, const std::byte* data, int32_t m, void* rows, float* out, Buffer& flush);
+  void tune_few(const Shape& shape, const WeightSegment& segment, int32_t m, void* rows, float* out, Buffer& flush);
 
   Context& context_;
   std::string no_blas_reason_;
@@ -69,7 +69,7 @@ class LinearScratch {
   Buffer workspace_;
   Buffer slice_;      // dequantised rows
   Buffer half_rows_;  // activations as halves, for F16 weights
-  std::map<Shape, const std::byte*> shapes_;  // and some segment of the shape
+  std::map<Shape, WeightSegment> shapes_;  // and some segment of the shape
   std::map<std::pair<Shape, int32_t>, LinearChoice> choices_;  // by shape and row_bucket
 };
 

@@ -11,9 +11,10 @@ namespace {
 bool is_block(DType dtype) { return dtype_info(dtype).block_elements > 1; }
 int64_t row_blocks(const TileShape& s, int64_t rows) { return (rows + 16 * s.wr - 1) / (16 * s.wr); }
 int64_t column_blocks(const TileShape& s, int32_t m) { return (m + 8 * s.nt - 1) / (8 * s.nt); }
-int64_t k_stages(DType dtype, int64_t cols) { return is_block(dtype) ? (cols + 255) / 256 : (cols + 127) / 128; }
+int64_t k_stages(DType dtype, int64_t cols) { return needs_slice(dtype) ? (cols + 255) / 256 : (cols + 127) / 128; }
 
 size_t shared_bytes(DType dtype, const TileShape& s, int32_t m) {
+  if (dtype == DType::kF8E4M3) return f8_shared_bytes(s, m);
   return is_block(dtype) ? quant_shared_bytes(dtype, s, m) : float_shared_bytes(s, m);
 }
 

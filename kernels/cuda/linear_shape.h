@@ -11,6 +11,7 @@ namespace slipstream::cuda {
 
 struct QuantLinearParams;
 struct FloatLinearParams;
+struct F8LinearParams;
 
 struct TileShape {
   int32_t nt = 1;      // groups of 8 activation rows
@@ -29,16 +30,20 @@ struct TileShape {
 size_t quant_shared_bytes(DType dtype, const TileShape& shape, int32_t m);
 /// The same for BF16 and F16.
 size_t float_shared_bytes(const TileShape& shape, int32_t m);
+/// The same for F8_E4M3.
+size_t f8_shared_bytes(const TileShape& shape, int32_t m);
 
 /// Launches one product. dtype is a block format; the shape is built and fits the context's shared memory.
 void launch_quant(Context& context, DType dtype, QuantLinearParams params, const TileShape& shape);
 /// dtype is kBF16 or kF16.
 void launch_float(Context& context, DType dtype, FloatLinearParams params, const TileShape& shape);
+void launch_f8(Context& context, F8LinearParams params, const TileShape& shape);
 
 /// The shape for m rows whose bits are the same for every m: K is summed as kExactGroups groups in order, by as many warps
 /// for few rows and by each warp alone for more. The rest of a shape does not touch the order of a sum.
 TileShape exact_shape(const Context& context, DType dtype, int32_t m);
-/// A good shape for m rows of a [rows, cols] weight, by rule: exact_shape in a deterministic context. dtype is a block format, kBF16 or kF16.
+/// A good shape for m rows of a [rows, cols] weight, by rule: exact_shape in a deterministic context. dtype is a block format, kBF16,
+/// kF16 or kF8E4M3.
 TileShape choose_shape(const Context& context, DType dtype, int32_t m, int64_t rows, int64_t cols);
 /// The shapes worth measuring; never empty.
 std::vector<TileShape> candidate_shapes(const Context& context, DType dtype, int32_t m, int64_t rows, int64_t cols);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/check.h"
+#include "kernels/cuda/f8_codes.cuh"
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/linear_tile.cuh"
 #include "kernels/cuda/packed_format.cuh"
@@ -15,6 +16,7 @@ namespace {
 struct SimpleParams {
   const uint8_t* weight;
   int64_t tile_bytes;
+  F8Scales scales;         // F8_E4M3 only
   int64_t n, k;
   // The activation in one of its forms; the others are null.
   const float* f32;        // [m, k]
@@ -34,6 +36,8 @@ __device__ float weight_value(const SimpleParams& p, int64_t n, int64_t k) {
     return __uint_as_float(static_cast<uint32_t>(reinterpret_cast<const uint16_t*>(p.weight)[n * p.k + k]) << 16);
   } else if constexpr (D == DType::kF16) {
     return half_bits_to_float(reinterpret_cast<const uint16_t*>(p.weight)[n * p.k + k]);
+  } else if constexpr (D == DType::kF8E4M3) {
+    return e4m3_to_float(p.weight[n * p.k + k]) * f8_scale(p.scales, n, k);
   } else {
     constexpr PackedFormat F = packed_format(D);
     const int64_t stage = k / kStageElements;
@@ -67,6 +71,7 @@ void simple_segment(Context& context, const WeightSegment& segment, const Activa
   SimpleParams p{};
   p.weight = reinterpret_cast<const uint8_t*>(segment.data);
   p.tile_bytes = segment.tile_bytes;
+  p.scales = segment.scales;
   p.n = segment.rows;
   p.k = x.cols;
   const bool block = packed_format(segment.dtype).bits != 0;
@@ -83,6 +88,7 @@ void simple_segment(Context& context, const WeightSegment& segment, const Activa
     if (segment.dtype == DType::kF32) launch.operator()<DType::kF32>();
     else if (segment.dtype == DType::kF16) launch.operator()<DType::kF16>();
     else if (segment.dtype == DType::kBF16) launch.operator()<DType::kBF16>();
+    else if (segment.dtype == DType::kF8E4M3) launch.operator()<DType::kF8E4M3>();
     else CHECK(with_block_format(segment.dtype, launch), "a product of integers");
     context.check_launch("simple linear");
     if (p.f32 != nullptr) p.f32 += int64_t{65535} * p.k;

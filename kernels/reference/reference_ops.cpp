@@ -58,6 +58,7 @@ void ReferenceOps::upload(void* device, const void* host, size_t bytes) { std::m
 void ReferenceOps::download(void* host, const void* device, size_t bytes) { std::memcpy(host, device, bytes); }
 
 std::string ReferenceOps::unsupported_reason(const WeightSpec& spec) const {
+  if (std::string reason = f8_unsupported_reason(spec); !reason.empty()) return reason;
   for (const WeightPart& part : spec.parts) {
     const int32_t block = dtype_info(part.dtype).block_elements;
     const std::string what = "tensor '" + part.name + "' (" + std::string(dtype_info(part.dtype).name) + ")";
@@ -101,7 +102,7 @@ void ReferenceOps::embed(const Weight& table, const StepInputs& step, float scal
     for (; row >= table.spec().parts[p].rows; ++p) row -= table.spec().parts[p].rows;
     const WeightPart& part = table.spec().parts[p];
     float* y = out + r * table.cols();
-    dequantize_row(part.dtype, part.data + row * part.row_stride_bytes, y, part.cols);
+    dequantize_part_row(part, row, y);
     for (int64_t c = 0; c < table.cols(); ++c) y[c] *= scale;
   }
 }
@@ -118,7 +119,7 @@ void ReferenceOps::shard_products(const Weight& w, const Activation& x, int32_t 
   int64_t n = 0;
   for (const WeightPart& part : w.spec().parts)
     for (int64_t row = 0; row < part.rows; ++row, ++n) {
-      dequantize_row(part.dtype, part.data + row * part.row_stride_bytes, weight_row_.data(), part.cols);
+      dequantize_part_row(part, row, weight_row_.data());
       for (int32_t s = 0; s < shards; ++s)
         for (int32_t r = 0; r < x.rows; ++r)
           partials[s * per_shard + r * w.rows() + n] =

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/cuda/linear.h"
+#include "kernels/cuda/linear_f8.cuh"
 #include "kernels/cuda/linear_float.cuh"
 #include "kernels/cuda/linear_quant.cuh"
 #include "kernels/cuda/linear_shape.h"
@@ -56,7 +57,7 @@ struct Bench {
   Buffer pool_bf16 = context.allocate(kPoolBytes);
   Buffer q = context.allocate(size_t{256} * 16384);
   Buffer bf16 = context.allocate(size_t{8192} * 16384 * 2);
-  Buffer scale = context.allocate(size_t{256} * 512 * 4);
+  Buffer scale = context.allocate(size_t{16} << 20);   // of activations, or of FP8 weights
   Buffer out = context.allocate(size_t{1} << 30);
   Buffer workspace = context.allocate(BlasLt::kWorkspaceBytes);
   double ceiling = 0;  // bytes / us
@@ -86,7 +87,7 @@ struct Bench {
   Timed timed(DType dtype, int64_t n, int64_t k, int32_t m, const TileShape& shape) {
     const bool block = packed_format(dtype).bits != 0;
     const int64_t tiles = (n + 15) / 16;
-    const int64_t tile_bytes = block ? packed_format(dtype).tile_bytes(k) : 32 * k;
+    const int64_t tile_bytes = block ? packed_format(dtype).tile_bytes(k) : 16 * row_bytes(dtype, k);
     const int64_t bytes = tiles * tile_bytes;
     const int copies = static_cast<int>(std::max<int64_t>(1, static_cast<int64_t>(kPoolBytes) / bytes));
     const int64_t minimum = n * row_bytes(dtype, k) + int64_t{m} * (k + 4 * n);
@@ -96,6 +97,9 @@ struct Bench {
         QuantLinearParams p{pool.as<uint8_t>() + i * bytes, tile_bytes, static_cast<int32_t>(tiles), static_cast<int32_t>(k),
                             q.as<int8_t>(), scale.as<float>(), scale.as<int32_t>(), shape.stages, o};
         launch_quant(context, dtype, p, shape);
+      } else if (dtype == DType::kF8E4M3) {
+        const F8Scales scales{scale.as<float>(), 16, static_cast<int32_t>((k + 127) / 128), 128, 0};
+        launch_f8(context, {pool.as<uint8_t>() + i * bytes, scales, static_cast<int32_t>(k), bf16.as<uint16_t>(), shape.stages, o}, shape);
       } else {
         FloatLinearParams p{reinterpret_cast<uint16_t*>(pool_bf16.as<uint8_t>() + i * bytes), static_cast<int32_t>(k),
                             bf16.as<uint16_t>(), shape.stages, o};
@@ -106,6 +110,7 @@ struct Bench {
   }
 
   size_t shared(DType dtype, const TileShape& s, int32_t m) {
+    if (dtype == DType::kF8E4M3) return f8_shared_bytes(s, m);
     return packed_format(dtype).bits != 0 ? quant_shared_bytes(dtype, s, m) : float_shared_bytes(s, m);
   }
   TileShape chosen(DType dtype, int64_t n, int64_t k, int32_t m) {
@@ -122,7 +127,8 @@ void shapes(Bench& b) {
   const std::vector<Case> cases = {{DType::kQ4_K, 4096, 14336}, {DType::kQ8_0, 4096, 14336}, {DType::kQ4_K, 24576, 4096},
                                    {DType::kQ4_K, 4096, 4096},  {DType::kBF16, 4096, 4096},  {DType::kBF16, 24576, 4096},
                                    {DType::kBF16, 4096, 12288}, {DType::kBF16, 6144, 4096},  {DType::kQ6_K, 4096, 12288},
-                                   {DType::kQ4_1, 3072, 576}};
+                                   {DType::kQ4_1, 3072, 576},   {DType::kF8E4M3, 4096, 4096},  {DType::kF8E4M3, 24576, 4096},
+                                   {DType::kF8E4M3, 4096, 12288}, {DType::kF8E4M3, 6144, 4096}};
   for (const Case& c : cases)
     for (const int32_t m : {1, 8, 16, 32, 64}) {
       std::vector<std::pair<double, std::string>> all;
@@ -162,7 +168,7 @@ void model(Bench& b) {
   const std::vector<Case> cases = {{"qkv", 6144, 4096, 36}, {"o", 4096, 4096, 36}, {"gate|up", 24576, 4096, 36},
                                    {"down", 4096, 12288, 36}, {"head", 151936, 4096, 1}};
   std::printf("8B shapes, the best of the candidates: us a launch (share of the ceiling; nt wr wk, stages, splits, blocks an SM), and all layers in ms\n");
-  for (const DType dtype : {DType::kBF16, DType::kQ4_K, DType::kQ8_0})
+  for (const DType dtype : {DType::kBF16, DType::kF8E4M3, DType::kQ4_K, DType::kQ8_0})
     for (const int32_t m : {1, 8, 16, 32, 64}) {
       double total = 0;
       std::printf("%s M %d:", std::string(dtype_info(dtype).name).c_str(), m);

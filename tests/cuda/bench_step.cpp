@@ -1,7 +1,7 @@
 // Whole steps of the Qwen3-8B shape (or SmolLM2-135M's) on one GPU: decode at several batch sizes from captured graphs, and a long prompt. Every
 // tensor of a format shares one buffer of random valid bytes, since time does not depend on values (zeros would run faster).
 //
-//   cuda_bench_step [bf16|q4_k|q8_0|q4_1 …] [--smollm2] [--layers N] [--context TOKENS] [--steps N] [--eager] [--deterministic]
+//   cuda_bench_step [bf16|fp8|q4_k|q8_0|q4_1 …] [--smollm2] [--layers N] [--context TOKENS] [--steps N] [--eager] [--deterministic]
 // Prints median ms of a step over the stream's own clock (events around the step) and over the host's, and the host's share.
 #include <algorithm>
 #include <chrono>
@@ -24,10 +24,14 @@ namespace {
 class SharedBytesCheckpoint final : public Checkpoint {
  public:
   SharedBytesCheckpoint(const ModelConfig& c, DType dtype) {
-    vector_.assign(static_cast<size_t>(std::max(c.hidden, c.head_dim)), 1.0f);
-    fill(dtype, int64_t{c.vocab} * c.hidden);
-    add("model.embed_tokens.weight", dtype, {c.vocab, c.hidden});
-    if (!c.tied_embedding) add("lm_head.weight", dtype, {c.vocab, c.hidden});
+    vector_.assign(static_cast<size_t>(std::max(c.hidden, c.ffn)), 1.0f);
+    codes_.resize(static_cast<size_t>(int64_t{c.ffn} * c.hidden));  // codes of 2^-9 to 0.06, and scales of 1
+    std::mt19937 rng(11);
+    for (uint8_t& code : codes_) code = static_cast<uint8_t>(rng() & 0x9fu);
+    const DType ends = dtype == DType::kF8E4M3 ? DType::kBF16 : dtype;
+    fill(ends, int64_t{c.vocab} * c.hidden);
+    add("model.embed_tokens.weight", ends, {c.vocab, c.hidden});
+    if (!c.tied_embedding) add("lm_head.weight", ends, {c.vocab, c.hidden});
     add("model.norm.weight", DType::kF32, {c.hidden});
     for (int32_t l = 0; l < c.layers; ++l) {
       const std::string at = "model.layers." + std::to_string(l) + '.';
@@ -44,6 +48,11 @@ class SharedBytesCheckpoint final : public Checkpoint {
       add(at + "mlp.gate_proj.weight", dtype, {c.ffn, c.hidden});
       add(at + "mlp.up_proj.weight", dtype, {c.ffn, c.hidden});
       add(at + "mlp.down_proj.weight", dtype, {c.hidden, c.ffn});
+    }
+    for (size_t i = 0; dtype == DType::kF8E4M3 && i < entries_.size(); ++i) {
+      if (entries_[i].dtype != dtype) continue;
+      const std::vector<int64_t> shape = c.fp8.scale_shape(entries_[i].shape[0], entries_[i].shape[1]);
+      add(sibling_name(entries_[i].name, c.fp8.suffix), DType::kF32, shape);
     }
     std::ranges::sort(entries_, {}, &TensorEntry::name);
   }
@@ -84,7 +93,8 @@ class SharedBytesCheckpoint final : public Checkpoint {
     int64_t elements = 1;
     for (const int64_t n : shape) elements *= n;
     entry.shape = std::move(shape);
-    entry.data = dtype == DType::kF32 ? reinterpret_cast<const std::byte*>(vector_.data()) : bytes_.data();
+    entry.data = dtype == DType::kF32 ? reinterpret_cast<const std::byte*>(vector_.data())
+                 : dtype == DType::kF8E4M3 ? reinterpret_cast<const std::byte*>(codes_.data()) : bytes_.data();
     entry.bytes = static_cast<uint64_t>(row_bytes(dtype, elements));
     entries_.push_back(std::move(entry));
   }
@@ -92,6 +102,7 @@ class SharedBytesCheckpoint final : public Checkpoint {
   std::vector<TensorEntry> entries_;
   std::vector<float> vector_;
   std::vector<std::byte> bytes_;
+  std::vector<uint8_t> codes_;
   std::map<std::string, MetaValue, std::less<>> metadata_;
 };
 
@@ -128,6 +139,7 @@ int main(int argc, char** argv) try {
   for (int i = 1; i < argc; ++i) {
     const std::string a = argv[i];
     if (a == "bf16") formats.push_back(DType::kBF16);
+    else if (a == "fp8") formats.push_back(DType::kF8E4M3);
     else if (a == "q4_k") formats.push_back(DType::kQ4_K);
     else if (a == "q8_0") formats.push_back(DType::kQ8_0);
     else if (a == "q4_1") formats.push_back(DType::kQ4_1);
@@ -145,7 +157,8 @@ int main(int argc, char** argv) try {
   if (!cuda_available(&why)) return std::fprintf(stderr, "no GPU: %s\n", why.c_str()), 1;
   constexpr int32_t kSlots = 64, kBlock = 32;
   for (const DType dtype : formats) {
-    const ModelConfig config = small ? smollm2(layers) : qwen3_8b(layers);
+    ModelConfig config = small ? smollm2(layers) : qwen3_8b(layers);
+    if (dtype == DType::kF8E4M3) config.fp8 = {Fp8Scheme::Scales::kBlock, 128, 128, "weight_scale_inv"};
     const auto load_start = std::chrono::steady_clock::now();
     SharedBytesCheckpoint checkpoint(config, dtype);
     RankParts parts;

@@ -4,6 +4,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/cuda/linear_f8.cuh"
 #include "kernels/cuda/linear_float.cuh"
 #include "kernels/cuda/linear_quant.cuh"
 #include "kernels/cuda/linear_shape.h"
@@ -35,7 +36,7 @@ std::vector<TileShape> built_shapes() {
 TEST_CASE("cuda linear: every block shape equals the simple twin", "[cuda][linear]") {
   LinearGpu gpu;
   const DType dtype = GENERATE(DType::kBF16, DType::kF16, DType::kQ4_K, DType::kQ8_0, DType::kQ2_K, DType::kQ6_K, DType::kQ5_1,
-                               DType::kMXFP4);
+                               DType::kMXFP4, DType::kF8E4M3);
   struct Case {
     int64_t rows, cols;
     int32_t m;
@@ -59,7 +60,7 @@ TEST_CASE("cuda linear: every block shape equals the simple twin", "[cuda][linea
     REQUIRE(typical > 0.01);
     int run = 0;
     for (const TileShape& s : built_shapes()) {
-      const size_t shared = is_block(dtype) ? quant_shared_bytes(dtype, s, c.m) : float_shared_bytes(s, c.m);
+      const size_t shared = dtype == DType::kF8E4M3 ? f8_shared_bytes(s, c.m) : is_block(dtype) ? quant_shared_bytes(dtype, s, c.m) : float_shared_bytes(s, c.m);
       if (shared > gpu.context.shared_bytes_per_block()) continue;
       INFO(dtype_info(dtype).name << " N " << c.rows << " K " << c.cols << " M " << c.m << " shape " << s.nt << s.wr << s.wk << " stages "
                                   << s.stages << " splits " << s.splits << " blocks " << s.blocks << (s.serial ? " serial" : ""));
@@ -76,6 +77,8 @@ TEST_CASE("cuda linear: every block shape equals the simple twin", "[cuda][linea
         p.x = rows.x.q, p.x_scale = rows.x.scale, p.x_sum = rows.x.sum;
         p.o = o;
         launch_quant(gpu.context, dtype, p, s);
+      } else if (dtype == DType::kF8E4M3) {
+        launch_f8(gpu.context, {reinterpret_cast<const uint8_t*>(segment.data), segment.scales, static_cast<int32_t>(c.cols), rows.x.bf16, 0, o}, s);
       } else {
         launch_float(gpu.context, dtype, {reinterpret_cast<const uint16_t*>(segment.data), static_cast<int32_t>(c.cols), rows.x.bf16, 0, o}, s);
       }

@@ -33,8 +33,13 @@ class MemoryCheckpoint final : public Checkpoint {
     const int64_t cols = shape.back();
     const int64_t stride = row_bytes(dtype, cols);
     const auto rows = static_cast<int64_t>(values.size()) / cols;
-    std::vector<std::byte>& bytes = storage_.emplace_back(static_cast<size_t>(rows * stride));
+    std::vector<std::byte> bytes(static_cast<size_t>(rows * stride));
     for (int64_t r = 0; r < rows; ++r) quantize_row(dtype, values.data() + r * cols, bytes.data() + r * stride, cols);
+    add_stored(name, std::move(shape), dtype, std::move(bytes));
+  }
+  /// Stores bytes as they are.
+  void add_stored(const std::string& name, std::vector<int64_t> shape, DType dtype, std::vector<std::byte> stored) {
+    const std::vector<std::byte>& bytes = storage_.emplace_back(std::move(stored));
     remove(name);
     TensorEntry entry;
     entry.name = name;

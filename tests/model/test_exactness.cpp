@@ -71,6 +71,22 @@ TEST_CASE("tensor parallel ranks give the bits of one rank") {
   }
 }
 
+TEST_CASE("tensor parallel ranks of FP8 models give the bits of one rank: their slices start inside blocks") {
+  for (const std::string& name : golden_f8_names()) {
+    Golden golden = read_golden(name);
+    golden.config["intermediate_size"] = 192;  // slices of 96 rows and columns, blocks of 128
+    const std::vector<int32_t>& ids = golden.prompts[2].ids;
+    const std::vector<int32_t> all = all_positions(ids.size());
+    MemoryCheckpoint file = tiny_safetensors(golden);
+    for (const char* backend : {"reference", "cpu"}) {
+      const std::vector<float> one = runner_of(file, {.backend = backend})->run(ids, all);
+      INFO(name << " on " << backend);
+      for (const auto& of_rank : runner_of(file, {.backend = backend, .ranks = 2})->run_ranks(ids, all, 16))
+        CHECK(same_bits(of_rank, one));
+    }
+  }
+}
+
 TEST_CASE("reference ranks give the bits of one rank too") {
   const Golden golden = read_golden("llama-tied");
   const std::vector<int32_t>& ids = golden.prompts[1].ids;

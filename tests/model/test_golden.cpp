@@ -75,3 +75,18 @@ TEST_CASE("quantised weights stay close: cpu against reference", "[golden]") {
     CHECK(square > 1);
   }
 }
+
+TEST_CASE("FP8 models equal transformers with the dequantised weights", "[golden]") {
+  for (const std::string& name : golden_f8_names()) {
+    const Golden golden = read_golden(name);
+    REQUIRE(golden.float32_error < 1e-5);
+    MemoryCheckpoint folder = tiny_safetensors(golden);
+    REQUIRE(folder.find("model.layers.2.mlp.down_proj.weight")->dtype == DType::kF8E4M3);
+    for (const auto& [backend, isa] : {std::pair{"reference", ""}, {"cpu", "scalar"}, {"cpu", ""}}) {
+      INFO(name << " on " << backend << ' ' << isa);
+      const double error = worst_prompt(golden, folder, {.backend = backend, .isa = isa}, 16);
+      INFO("largest error " << error);
+      CHECK(error < kBound);
+    }
+  }
+}

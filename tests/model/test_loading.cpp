@@ -1,5 +1,6 @@
 // What load_model refuses, and what it reads and gives back.
 #include <algorithm>
+#include <functional>
 
 #include "tests/model/model_runner.h"
 #include "tests/model/tiny_model.h"
@@ -57,6 +58,56 @@ TEST_CASE("shapes are checked against the config") {
   const Error error = load_error(file);
   check_names(error, ErrorCode::kCorrupt, "model.layers.1.self_attn.v_proj.weight");
   check_names(error, ErrorCode::kCorrupt, "shape [64, 64], the model config says [32, 64]");
+}
+
+TEST_CASE("scales of FP8 matrices are consumed, and wrong ones are errors that name found and wanted") {
+  const std::string module = "model.layers.1.mlp.gate_proj.";  // [160, 96]
+  Golden golden = read_golden("qwen3-fp8-block");
+  const auto changed = [&](const std::function<void(MemoryCheckpoint&)>& change) {
+    MemoryCheckpoint file = tiny_safetensors(golden);
+    change(file);
+    return load_error(file);
+  };
+  using C = MemoryCheckpoint;
+  const std::vector<float> two(2, 0.001f);
+  check_names(changed([&](C& f) { f.remove(module + "weight_scale_inv"); }), ErrorCode::kCorrupt,
+              "'" + module + "weight' is F8_E4M3, but its scales '" + module + "weight_scale_inv' [2, 1] are missing");
+  check_names(changed([&](C& f) { f.add(module + "weight_scale_inv", {1, 2}, two); }), ErrorCode::kCorrupt,
+              "'" + module + "weight_scale_inv' has shape [1, 2], the scales of '" + module + "weight' [160, 96] are [2, 1]");
+  check_names(changed([&](C& f) { f.add_stored(module + "weight_scale_inv", {2, 1}, DType::kI32, std::vector<std::byte>(8)); }),
+              ErrorCode::kUnsupported, "holds scales in I32, expected F32, BF16 or F16");
+  check_names(changed([&](C& f) { f.add(module + "weight_scale", {2, 1}, two); }), ErrorCode::kCorrupt, "weight_scale'");
+  check_names(changed([&](C& f) { f.add("model.layers.0.input_layernorm.weight", {96}, std::vector<float>(96), DType::kF8E4M3); }),
+              ErrorCode::kUnsupported, "a vector in F8_E4M3");
+  golden.config.erase("quantization_config");
+  MemoryCheckpoint plain = tiny_safetensors(read_golden("qwen3-fp8-block"));
+  plain.set_file("config.json", golden.config.dump());
+  check_names(load_error(plain), ErrorCode::kCorrupt, "config.json has no quantization_config");
+
+  // A channel's scales may be a column or a vector; a matrix that is not FP8 needs none.
+  MemoryCheckpoint channel = tiny_safetensors(read_golden("qwen3-fp8-channel"));
+  channel.add(module + "weight_scale", {160}, std::vector<float>(160, 0.001f));
+  CHECK(ModelRunner::make(channel, *read_model_config(channel), {}).ok());
+  channel.remove("model.layers.1.mlp.up_proj.weight_scale");
+  channel.add("model.layers.1.mlp.up_proj.weight", {160, 96}, std::vector<float>(160 * 96, 0.01f), DType::kBF16);
+  CHECK(ModelRunner::make(channel, *read_model_config(channel), {}).ok());
+}
+
+TEST_CASE("scales of static activations are consumed and reported as not used") {
+  const Golden golden = read_golden("qwen3-fp8-channel");
+  MemoryCheckpoint file = tiny_safetensors(golden);
+  for (const char* name : {"q_proj", "o_proj"}) file.add(std::string("model.layers.0.self_attn.") + name + ".input_scale", {1}, {0.02f});
+  const auto config = read_model_config(file);
+  const auto ops = make_reference_ops();
+  std::vector<std::string> notes;
+  LoadOptions options;
+  options.max_rows = options.max_logit_rows = 4;
+  options.notes = &notes;
+  const auto model = load_model(file, *config, *ops, options);
+  INFO((model.ok() ? std::string() : model.error().message));
+  REQUIRE(model.ok());
+  REQUIRE(notes.size() == 1);
+  CHECK(notes[0] == "2 'input_scale' tensors are not used: activations are not quantised to FP8 (W8A16)");
 }
 
 TEST_CASE("a tensor parallel size that cannot be served is refused with the numbers") {

@@ -56,3 +56,14 @@ def test_stored_formats(tmp_path, dtype):
     assert np.abs(logits(tmp_path / "b", gguf, "--backend", "reference") - expected).max() < 2e-5
     relative = np.linalg.norm(logits(tmp_path / "c", gguf, "--backend", "cpu") - expected) / np.linalg.norm(expected)
     assert relative < (1e-5 if dtype in ("F16", "BF16") else 0.03), relative
+
+
+@pytest.mark.parametrize("scheme", ["fp8-block", "fp8-channel"])
+@pytest.mark.parametrize("arch", ["llama", "qwen3"])
+def test_fp8_folders(tmp_path, scheme, arch):
+    """FP8 codes with their scales give the logits of the very values that they stand for."""
+    flags = ("--arch", arch, "--quantization", scheme)
+    fp8 = written(tmp_path / "fp8", *flags)
+    expected = logits(tmp_path / "a", written(tmp_path / "hf", *flags, "--dequantised"), "--backend", "reference")
+    assert np.array_equal(logits(tmp_path / "b", fp8, "--backend", "reference"), expected)
+    assert np.abs(logits(tmp_path / "c", fp8, "--backend", "cpu") - expected).max() < 2e-5

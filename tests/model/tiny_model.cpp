@@ -77,6 +77,8 @@ std::vector<std::string> golden_names() {
           "qwen2-tied",        "qwen2-yarn",  "qwen2-upper-window", "qwen3",        "qwen3-tied-bias"};
 }
 
+std::vector<std::string> golden_f8_names() { return {"qwen3-fp8-block", "qwen3-fp8-channel"}; }
+
 Golden read_golden(const std::string& name) {
   std::ifstream file(std::string(SLIP_FIXTURES) + "/golden/tiny-" + name + ".json");
   const nlohmann::json root = nlohmann::json::parse(file);
@@ -94,8 +96,17 @@ Golden read_golden(const std::string& name) {
 MemoryCheckpoint tiny_safetensors(const Golden& golden, DType dtype) {
   MemoryCheckpoint out(CheckpointKind::kSafetensors);
   out.set_file("config.json", golden.config.dump());
-  for (const DummyTensor& tensor : decoder_tensors(config_of(golden)))
+  for (const DummyTensor& tensor : decoder_tensors(config_of(golden))) {
+    if (tensor.dtype == DType::kF8E4M3 || tensor.name.find("weight_scale") != std::string::npos) {
+      int64_t count = 1;
+      for (const int64_t n : tensor.shape) count *= n;
+      std::vector<std::byte> bytes(static_cast<size_t>(row_bytes(tensor.dtype, count)));
+      fill_dummy(golden.seed, tensor, 0, count, bytes.data());
+      out.add_stored(tensor.name, tensor.shape, tensor.dtype, std::move(bytes));
+      continue;
+    }
     out.add(tensor.name, tensor.shape, dummy_values(golden.seed, tensor.name, tensor.shape), stored_as(tensor, dtype));
+  }
   return out;
 }
 

@@ -29,7 +29,11 @@ Golden read_golden(const std::string& name);
 /// Every tiny model that scripts/make_golden writes.
 std::vector<std::string> golden_names();
 
-/// The model as Hugging Face stores it. Matrices are rounded to `dtype`; vectors stay F32.
+/// Those of them whose matrices are FP8, in the two spellings of config.json; they stand as safetensors only.
+std::vector<std::string> golden_f8_names();
+
+/// The model as Hugging Face stores it. Matrices are rounded to `dtype`, but for those that the config says are
+/// FP8; vectors stay F32.
 MemoryCheckpoint tiny_safetensors(const Golden& golden, DType dtype = DType::kF32);
 /// The same model as GGUF: names, metadata, permuted q and k for llama, rope_freqs for Llama 3 scaling.
 MemoryCheckpoint tiny_gguf(const Golden& golden, DType dtype = DType::kF32);

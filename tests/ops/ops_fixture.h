@@ -18,7 +18,7 @@ inline const std::vector<DType>& all_weight_formats() {
   static const std::vector<DType> formats = {
       DType::kF32,  DType::kF16,  DType::kBF16, DType::kQ4_0,   DType::kQ4_1,   DType::kQ5_0, DType::kQ5_1, DType::kQ8_0,
       DType::kQ2_K, DType::kQ3_K, DType::kQ4_K, DType::kQ5_K,   DType::kQ6_K,   DType::kIQ4_NL, DType::kIQ4_XS,
-      DType::kMXFP4};
+      DType::kMXFP4, DType::kF8E4M3};
   return formats;
 }
 
@@ -62,6 +62,13 @@ inline std::vector<std::byte> random_matrix(DType dtype, int64_t rows, int64_t c
   return data;
 }
 
+/// How the scales of an F8_E4M3 matrix stand, and where a part of it begins.
+struct ScaleLayout {
+  int64_t block_rows = 128, block_cols = 128;
+  DType dtype = DType::kBF16;
+  int64_t first_row = 0, first_col = 0;
+};
+
 /// A stacked weight and the bytes behind it.
 struct Matrix {
   std::vector<std::vector<std::byte>> bytes;
@@ -69,9 +76,33 @@ struct Matrix {
   int64_t rows = 0, cols = 0;
 
   void add(DType dtype, int64_t part_rows, int64_t part_cols, uint32_t seed) {
+    if (dtype == DType::kF8E4M3) return add_f8(part_rows, part_cols, seed, {});
     bytes.push_back(random_matrix(dtype, part_rows, part_cols, seed));
-    spec.parts.push_back({"w" + std::to_string(bytes.size()), dtype, part_rows, part_cols, bytes.back().data(),
-                          row_bytes(dtype, part_cols)});
+    spec.parts.push_back({"w" + std::to_string(spec.parts.size() + 1), dtype, part_rows, part_cols, bytes.back().data(),
+                          row_bytes(dtype, part_cols), {}});
+    rows += part_rows;
+    cols = part_cols;
+  }
+  /// Any code but NaN, and scales that make the values about 0.05, of both signs.
+  void add_f8(int64_t part_rows, int64_t part_cols, uint32_t seed, const ScaleLayout& layout) {
+    std::mt19937 rng(seed);
+    std::vector<std::byte>& codes = bytes.emplace_back(static_cast<size_t>(part_rows * part_cols));
+    for (std::byte& code : codes) {
+      code = static_cast<std::byte>(rng() & 255u);
+      if ((code & std::byte{0x7f}) == std::byte{0x7f}) code ^= std::byte{1};
+    }
+    const int64_t stride = (layout.first_col + part_cols - 1) / layout.block_cols + 1;
+    const int64_t count = ((layout.first_row + part_rows - 1) / layout.block_rows + 1) * stride;
+    const auto size = static_cast<size_t>(dtype_info(layout.dtype).block_bytes);
+    std::vector<std::byte>& scales = bytes.emplace_back(static_cast<size_t>(count) * size);
+    for (int64_t i = 0; i < count; ++i) {
+      const float scale = 0.0002f * static_cast<float>(1 + rng() % 16) * (rng() % 2 == 0 ? 1.0f : -1.0f);
+      quantize_row(layout.dtype, &scale, scales.data() + static_cast<size_t>(i) * size, 1);
+    }
+    spec.parts.push_back({"w" + std::to_string(spec.parts.size() + 1), DType::kF8E4M3, part_rows, part_cols,
+                          bytes[bytes.size() - 2].data(), part_cols,
+                          {scales.data(), layout.dtype, stride, layout.block_rows, layout.block_cols, layout.first_row,
+                           layout.first_col}});
     rows += part_rows;
     cols = part_cols;
   }
@@ -79,7 +110,7 @@ struct Matrix {
     size_t p = 0;
     for (; r >= spec.parts[p].rows; ++p) r -= spec.parts[p].rows;
     std::vector<float> values(static_cast<size_t>(cols));
-    dequantize_row(spec.parts[p].dtype, spec.parts[p].data + r * spec.parts[p].row_stride_bytes, values.data(), cols);
+    dequantize_part_row(spec.parts[p], r, values.data());
     return values;
   }
 };
@@ -95,6 +126,7 @@ inline WeightSpec column_slice(const WeightSpec& whole, int64_t first, int64_t c
   WeightSpec slice = whole;
   for (WeightPart& part : slice.parts) {
     part.data += row_bytes(part.dtype, first);
+    part.scales.first_col += first;
     part.cols = count;
   }
   return slice;

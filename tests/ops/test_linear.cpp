@@ -146,8 +146,8 @@ TEST_CASE("a row's bits do not depend on batch, threads or instruction set", "[l
 
 TEST_CASE("stacked parts of different formats equal the parts alone", "[linear][exact]") {
   Matrix all;
-  const std::vector<DType> formats = {DType::kQ4_1, DType::kQ8_0, DType::kF32, DType::kQ6_K, DType::kQ4_0};
-  const std::vector<int64_t> rows = {24, 9, 16, 40, 3};
+  const std::vector<DType> formats = {DType::kQ4_1, DType::kQ8_0, DType::kF32, DType::kQ6_K, DType::kF8E4M3, DType::kQ4_0};
+  const std::vector<int64_t> rows = {24, 9, 16, 40, 21, 3};
   for (size_t i = 0; i < formats.size(); ++i) all.add(formats[i], rows[i], 512, static_cast<uint32_t>(i));
   std::mt19937 rng(2);
   const int32_t m = 6;
@@ -164,7 +164,7 @@ TEST_CASE("stacked parts of different formats equal the parts alone", "[linear][
 }
 
 TEST_CASE("row-parallel partials of any split compose to the fused op", "[linear][exact]") {
-  const DType dtype = GENERATE(DType::kF32, DType::kBF16, DType::kQ4_1, DType::kQ8_0, DType::kQ4_K);
+  const DType dtype = GENERATE(DType::kF32, DType::kBF16, DType::kQ4_1, DType::kQ8_0, DType::kQ4_K, DType::kF8E4M3);
   const int32_t shards = 6;
   const int64_t cols = 1536;
   const int32_t m = GENERATE(1, 5);
@@ -210,7 +210,7 @@ TEST_CASE("row-parallel partials of any split compose to the fused op", "[linear
 }
 
 TEST_CASE("non-finite activations reach every output of their row", "[linear]") {
-  const DType dtype = GENERATE(DType::kQ4_0, DType::kQ4_1, DType::kQ8_0, DType::kQ6_K, DType::kF32);
+  const DType dtype = GENERATE(DType::kQ4_0, DType::kQ4_1, DType::kQ8_0, DType::kQ6_K, DType::kF32, DType::kF8E4M3);
   const float bad = GENERATE(INFINITY, NAN);
   const Matrix w = matrix(dtype, 16, 256, 1);
   for (const std::string& isa : instruction_sets()) {

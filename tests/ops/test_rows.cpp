@@ -7,6 +7,7 @@ using namespace slipstream::test;
 
 TEST_CASE("embed gives the dequantised row, bit for bit", "[embed]") {
   const DType dtype = GENERATE(from_range(all_weight_formats()));
+  if (dtype == DType::kF8E4M3) return;  // refused: see test_linear_f8.cpp
   Matrix w = matrix(dtype, 37, 512, 31);
   w.spec.role = GENERATE(WeightRole::kEmbedding, WeightRole::kEmbeddingHead);
   const std::vector<int32_t> ids = {0, 36, 7, 8, 15, 16, 35, 7};

@@ -121,6 +121,36 @@ TEST_CASE("f16 to f32 is the IEEE definition") {
   }
 }
 
+TEST_CASE("e4m3 is its definition, and the way back rounds to nearest, ties to even") {
+  double levels[127];
+  for (int code = 0; code < 256; ++code) {
+    const int exponent = (code >> 3) & 15;
+    const int mantissa = code & 7;
+    const float value = e4m3_to_f32(static_cast<uint8_t>(code));
+    REQUIRE(std::signbit(value) == (code >= 128));
+    if ((code & 127) == 127) {
+      REQUIRE(std::isnan(value));
+      continue;
+    }
+    const double expected = exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(8 + mantissa, exponent - 10);
+    REQUIRE(std::fabs(static_cast<double>(value)) == expected);
+    REQUIRE(f32_to_e4m3(value) == code);
+    if (code < 127) levels[code] = expected;
+  }
+  REQUIRE(levels[126] == 448.0);
+  for (int code = 0; code < 126; ++code) {
+    const double middle = (levels[code] + levels[code + 1]) / 2;  // exact in a float
+    const auto at = static_cast<float>(middle);
+    REQUIRE(f32_to_e4m3(at) == code + code % 2);
+    REQUIRE(f32_to_e4m3(std::nextafter(at, 0.0f)) == code);
+    REQUIRE(f32_to_e4m3(std::nextafter(at, 1e9f)) == code + 1);
+    REQUIRE(f32_to_e4m3(-at) == 128 + code + code % 2);
+  }
+  REQUIRE(f32_to_e4m3(1e30f) == 0x7e);
+  REQUIRE(f32_to_e4m3(-INFINITY) == 0xfe);
+  REQUIRE(f32_to_e4m3(NAN) == 0x7f);
+}
+
 TEST_CASE("f32 to f16 and bf16 give the nearest value, ties to even") {
   std::mt19937 random(5);
   int64_t ties = 0;

@@ -170,10 +170,66 @@ TEST_CASE("RoPE settings that are wrong or not served are refused") {
 TEST_CASE("what is not served is refused by name") {
   check_refused(changed(llama_json(), "architectures", {"Qwen3MoeForCausalLM"}), ErrorCode::kUnsupported, "Qwen3MoeForCausalLM");
   check_refused(changed(llama_json(), "hidden_act", "gelu"), ErrorCode::kUnsupported, "gelu");
-  for (const char* method : {"awq", "gptq", "fp8", "compressed-tensors", "bitsandbytes", "nvfp4"}) {
+  for (const char* method : {"awq", "gptq", "modelopt", "bitsandbytes", "nvfp4"}) {
     check_refused(changed(llama_json(), "quantization_config", {{"quant_method", method}}), ErrorCode::kUnsupported,
                   std::string("'") + method + "'");
   }
+}
+
+TEST_CASE("FP8 schemes of both spellings are read, and what differs is refused by name") {
+  using Scales = Fp8Scheme::Scales;
+  const auto fp8 = [](json q) {
+    q["quant_method"] = "fp8";
+    return changed(llama_json(), "quantization_config", std::move(q));
+  };
+  CHECK(read(llama_json())->fp8.scales == Scales::kNone);
+  const auto block = read(fp8({{"activation_scheme", "dynamic"}, {"fmt", "e4m3"}, {"weight_block_size", {128, 64}},
+                               {"modules_to_not_convert", {"lm_head"}}}));
+  REQUIRE(block.ok());
+  CHECK(block->fp8.scales == Scales::kBlock);
+  CHECK((block->fp8.block_rows == 128 && block->fp8.block_cols == 64));
+  CHECK(block->fp8.suffix == "weight_scale_inv");
+  CHECK(block->fp8.scale_shape(129, 64) == std::vector<int64_t>{2, 1});
+  const auto tensor = read(fp8({{"activation_scheme", "static"}, {"weight_block_size", nullptr}}));
+  REQUIRE(tensor.ok());
+  CHECK(tensor->fp8.scales == Scales::kTensor);
+  CHECK(tensor->fp8.suffix == "weight_scale");
+  check_refused(fp8({{"fmt", "e5m2"}}), ErrorCode::kUnsupported, "'fmt' \"e5m2\"");
+  check_refused(fp8({{"activation_scheme", "none"}}), ErrorCode::kCorrupt, "'activation_scheme' is \"none\"");
+  for (const json& sides : {json{128}, json{0, 128}, json{128, 65537}, json{"a", "b"}, json(128)})
+    check_refused(fp8({{"weight_block_size", sides}}), ErrorCode::kCorrupt, "expected two integers from 1 to 65536");
+  check_refused(fp8({{"modules_to_not_convert", "lm_head"}}), ErrorCode::kCorrupt, "'modules_to_not_convert' is not a list");
+
+  const auto packed = [](json weights, json changes = json::object()) {
+    json q = {{"quant_method", "compressed-tensors"}, {"format", "float-quantized"}, {"ignore", {"lm_head"}},
+              {"kv_cache_scheme", nullptr}, {"sparsity_config", json::object()}, {"transform_config", json::object()},
+              {"config_groups", {{"group_0", {{"targets", {"Linear"}}, {"weights", weights},
+                                              {"input_activations", {{"num_bits", 8}, {"dynamic", true}}}}}}}};
+    for (const auto& [key, value] : changes.items()) q[key] = value;
+    return changed(llama_json(), "quantization_config", q);
+  };
+  const json channel = {{"num_bits", 8}, {"type", "float"}, {"strategy", "channel"}, {"symmetric", true}, {"dynamic", false}};
+  const auto read_channel = read(packed(channel));
+  REQUIRE(read_channel.ok());
+  CHECK(read_channel->fp8.scales == Scales::kChannel);
+  CHECK(read_channel->fp8.suffix == "weight_scale");
+  CHECK(read_channel->fp8.scale_shape(40, 64) == std::vector<int64_t>{40, 1});
+  json blocks = changed(channel, "strategy", "block");
+  blocks["block_structure"] = {128, 128};
+  CHECK(read(packed(blocks))->fp8.scales == Scales::kBlock);
+  CHECK(read(packed(changed(channel, "strategy", "tensor")))->fp8.scales == Scales::kTensor);
+  check_refused(packed(changed(channel, "strategy", "group")), ErrorCode::kUnsupported, "strategy \"group\"");
+  check_refused(packed(changed(channel, "num_bits", 4)), ErrorCode::kUnsupported, "num_bits 4");
+  check_refused(packed(changed(channel, "type", "int")), ErrorCode::kUnsupported, "type \"int\"");
+  check_refused(packed(changed(channel, "symmetric", false)), ErrorCode::kUnsupported, "asymmetric");
+  check_refused(packed(changed(channel, "strategy", "block")), ErrorCode::kCorrupt, "'block_structure'");
+  check_refused(packed(channel, {{"format", "pack-quantized"}}), ErrorCode::kUnsupported, "format \"pack-quantized\"");
+  check_refused(packed(channel, {{"kv_cache_scheme", {{"num_bits", 8}}}}), ErrorCode::kUnsupported, "kv_cache_scheme");
+  check_refused(packed(channel, {{"sparsity_config", {{"format", "sparse-24"}}}}), ErrorCode::kUnsupported, "sparsity_config");
+  check_refused(packed(channel, {{"config_groups", json::object()}}), ErrorCode::kCorrupt, "config_groups");
+  check_refused(packed(channel, {{"config_groups", {{"a", {{"weights", channel}}}, {"b", {{"weights", blocks}}}}}}),
+                ErrorCode::kUnsupported, "different strategies");
+  check_refused(changed(llama_json(), "quantization_config", "fp8"), ErrorCode::kCorrupt, "an object");
 }
 
 TEST_CASE("values out of range name the key, the value and the bound") {
