@@ -135,6 +135,7 @@ std::vector<KernelChoice> linear_report(const LinearScratch& scratch) {
     const std::string groups = "row-exact, K in " + std::to_string(kExactGroups) + " groups for any number of rows";
     return {{"linear BF16, F16", "mma.sync, " + groups, reason},
             {"linear, block formats", "int8 mma.sync, weights stay quantised; " + groups, reason},
+            {"linear F8_E4M3", "codes to BF16 in registers, mma.sync (W8A16), " + groups, reason},
             {"linear F32", "row-exact, one warp an element", "F32 weights are small: norms and gates"}};
   }
   const std::string many = reason.empty() ? "; cuBLASLt above " : "; the same above ";

@@ -13,7 +13,7 @@ bool f8_fast(const WeightSegment& segment, int64_t cols) {
 
 size_t f8_shared_bytes(const TileShape& s, int32_t m) {
 #define SLIPSTREAM_CASE(NT, WR, WK) \
-  if (s.nt == NT && s.wr == WR && s.wk == WK) return F8Kernel<NT, WR, WK>::shared_bytes(m, s.stages);
+  if (s.nt == NT && s.wr == WR && s.wk == WK) return F8Kernel<NT, WR, WK>::shared_bytes(m, s.stages, s.serial);
   SLIPSTREAM_LINEAR_SHAPES(SLIPSTREAM_CASE)
 #undef SLIPSTREAM_CASE
   return 0;
@@ -22,6 +22,7 @@ size_t f8_shared_bytes(const TileShape& s, int32_t m) {
 void launch_f8(Context& context, F8LinearParams p, const TileShape& s) {
   p.stages = s.stages;
   p.o.splits = s.splits;
+  p.o.serial = s.serial;
   if (p.scales.k_blocks == 1) p.scales.block_cols = 0;
 #define SLIPSTREAM_CASE(NT, WR, WK)                                                                               \
   if (s.nt == NT && s.wr == WR && s.wk == WK)                                                                     \

@@ -36,8 +36,8 @@ struct F8Kernel {
   static constexpr int kSlotBytes = kCodeBytes + 2 * 16 * 4;
 
   __host__ __device__ static int x_rows(int m) { return m < 8 * NT ? m : 8 * NT; }
-  static size_t shared_bytes(int m, int stages) {
-    return sum_bytes<NT, WR, WK>() + static_cast<size_t>(stages) * WK * (WR * kSlotBytes + x_rows(m) * kF8XRowBytes);
+  static size_t shared_bytes(int m, int stages, bool serial) {
+    return sum_bytes<NT, WR, WK>(serial) + static_cast<size_t>(stages) * WK * (WR * kSlotBytes + x_rows(m) * kF8XRowBytes);
   }
 
   // A lane takes 16 elements of 64: one 16-byte chunk of codes and two of activations. So that the eight lanes of a phase
@@ -107,7 +107,7 @@ struct F8Kernel {
     const int block_first = p.scales.first / kF8Block;
 
     auto* sums = reinterpret_cast<float*>(ring);
-    uint8_t* rings = ring + sum_bytes<NT, WR, WK>();
+    uint8_t* rings = ring + sum_bytes<NT, WR, WK>(p.o.serial);
     uint8_t* w_ring = rings + warp * p.stages * kSlotBytes;
     uint8_t* x_ring = rings + (WR * WK * kSlotBytes + wk * x_bytes) * p.stages;
 
@@ -142,7 +142,9 @@ struct F8Kernel {
 #pragma unroll
     for (int nt = 0; nt < NT; ++nt) x_row[nt] = x_chunk(min(nt * 8 + lane / 4, rows - 1), 0);
     walk_stages<NT, WR>(
-        {wk, group, groups, stage_count, row_blocks, p.stages}, load_weight, load_x,
+        WK == 1 && p.o.serial ? serial_walk(stage_count, row_blocks, p.stages, sums)
+                              : StageWalk{wk, group, groups, stage_count, row_blocks, p.stages},
+        load_weight, load_x,
         [&](int slot, float (&acc)[NT][4]) {
           multiply(w_ring + slot * kSlotBytes, x_ring + slot * x_bytes, x_row, lane, acc);
         },

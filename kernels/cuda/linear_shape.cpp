@@ -43,7 +43,7 @@ TileShape exact_shape(const Context& context, DType dtype, int32_t m) {
   TileShape s{m <= 16 ? 2 : m <= 32 ? 4 : 8, 8, 1, 4};
   s.serial = true;
   s = fit(s);
-  if (resident_blocks(context, dtype, s, m) == 0) s.nt = 4;  // SM86, SM89, SM120: passes of 32 rows
+  while (resident_blocks(context, dtype, s, m) == 0 && s.nt > 2) s.nt /= 2;  // SM86, SM89, SM120: passes of 32 or 16 rows
   return s;
 }
 
