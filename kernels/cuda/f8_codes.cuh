@@ -29,6 +29,19 @@ __device__ __forceinline__ void e4m3_to_bf16(uint32_t codes, uint32_t& low, uint
       : "r"(codes), "r"(0x7b807b80u), "r"(0x80008000u));  // 2^120, and -0, which changes no sign
 }
 
+/// The same for the two codes in the low half of a word.
+__device__ __forceinline__ uint32_t e4m3_pair_to_bf16(uint32_t codes) {
+  uint32_t out;
+  asm("{.reg .b32 a;\n"
+      "prmt.b32 a, %1, 0, 0x9180;\n"
+      "shl.b32 a, a, 4;\n"
+      "and.b32 a, a, 0x87f087f0;\n"
+      "fma.rn.bf16x2 %0, a, %2, %3;}"
+      : "=r"(out)
+      : "r"(codes), "r"(0x7b807b80u), "r"(0x80008000u));
+  return out;
+}
+
 /// One code as a float.
 __device__ __forceinline__ float e4m3_to_float(uint32_t code) {
   return __uint_as_float((code & 0x80u) << 24 | __float_as_uint(__uint_as_float((code & 0x7fu) << 20) * 0x1p120f));

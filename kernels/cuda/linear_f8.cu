@@ -12,6 +12,7 @@ bool f8_fast(const WeightSegment& segment, int64_t cols) {
 }
 
 size_t f8_shared_bytes(const TileShape& s, int32_t m) {
+  if (s.wgmma) return f8_wgmma_shared_bytes(s);
 #define SLIPSTREAM_CASE(NT, WR, WK) \
   if (s.nt == NT && s.wr == WR && s.wk == WK) return F8Kernel<NT, WR, WK>::shared_bytes(m, s.stages, s.serial);
   SLIPSTREAM_LINEAR_SHAPES(SLIPSTREAM_CASE)
@@ -24,6 +25,7 @@ void launch_f8(Context& context, F8LinearParams p, const TileShape& s) {
   p.o.splits = s.splits;
   p.o.serial = s.serial;
   if (p.scales.k_blocks == 1) p.scales.block_cols = 0;
+  if (s.wgmma) return launch_f8_wgmma(context, p, s);
 #define SLIPSTREAM_CASE(NT, WR, WK)                                                                               \
   if (s.nt == NT && s.wr == WR && s.wk == WK)                                                                     \
     return launch_linear(context, f8_linear_kernel<NT, WR, WK>, p, linear_grid(s, p.o), 32 * WR * WK,             \

@@ -85,6 +85,15 @@ std::vector<TileShape> candidate_shapes(const Context& context, DType dtype, int
     }
   SLIPSTREAM_LINEAR_SHAPES(SLIPSTREAM_ADD)
 #undef SLIPSTREAM_ADD
+  if (dtype != DType::kF8E4M3 || context.arch() != 90 || m <= 8) return candidates;
+#define SLIPSTREAM_ADD(NT, WR)                                                                     \
+  if (NT == widest)                                                                                \
+    for (const int32_t stages : {2, 3, 4}) {                                                       \
+      for (const int32_t splits : {1, 2, 4, 8}) add({NT, WR, 1, stages, splits, 0, false, true});  \
+      for (const int32_t per_sm : {1, 2}) add({NT, WR, 1, stages, 1, per_sm * sms, false, true});  \
+    }
+  SLIPSTREAM_F8_WGMMA_SHAPES(SLIPSTREAM_ADD)
+#undef SLIPSTREAM_ADD
   return candidates;
 }
 

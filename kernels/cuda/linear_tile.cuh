@@ -217,8 +217,9 @@ __device__ inline StageWalk serial_walk(int stages, int row_blocks, int slots, f
 /// the stage that arrived is multiplied. load_weight(cursor) and load_x(cursor) start copies of one stage, multiply(slot, acc)
 /// adds one, finish(row_block, acc) stores a row block. Weights do not depend on the kernel before this one, so they are asked
 /// for first. In a serial launch the sum of each group starts from zero and the groups' sums are added in order, which is what
-/// reduce_and_store does with those of kExactGroups warps: the same bits.
-template <int NT, int WR, class LoadWeight, class LoadX, class Multiply, class Finish>
+/// reduce_and_store does with those of kExactGroups warps: the same bits. kAsync: multiply hands the stage to the tensor cores
+/// themselves (wgmma), which read shared memory behind the threads' back.
+template <int NT, int WR, bool kAsync = false, class LoadWeight, class LoadX, class Multiply, class Finish>
 __device__ __forceinline__ void walk_stages(const StageWalk& walk, LoadWeight&& load_weight, LoadX&& load_x, Multiply&& multiply,
                                             Finish&& finish) {
   const int rounds = walk.totals == nullptr ? 1 : min(kExactGroups, walk.stages);
@@ -242,6 +243,7 @@ __device__ __forceinline__ void walk_stages(const StageWalk& walk, LoadWeight&& 
     for (int round = 0; round < rounds; ++round) {
       for (int stage = walk.first + round; stage < walk.stages; stage += walk.step) {
         wait_for_stage(walk.slots);
+        if constexpr (kAsync) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         if constexpr (WR == 1) {
           __syncwarp();
         } else {
