@@ -14,6 +14,7 @@
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/graph.h"
 #include "kernels/cuda/slots.h"
+#include "kernels/cuda/token_masks.h"
 
 namespace slipstream {
 namespace {
@@ -78,6 +79,7 @@ class CudaExecutor final : public StepExecutor {
         shape_(slot_shape(shape, options)),
         vocab_(parts_.model->config().vocab),
         slots_(ops_.context(), shape_),
+        masks_(ops_.context(), shape_.max_logit_rows, vocab_),
         top_logprobs_(static_cast<size_t>(shape.slots), -1),
         sample_scratch_(ops_.context().allocate(sample_scratch_bytes(shape_.max_logit_rows, vocab_))) {
     for (int32_t row = 0; row < shape_.max_rows; ++row) identity_.push_back(row);
@@ -96,7 +98,9 @@ class CudaExecutor final : public StepExecutor {
   }
 
   void launch_commit(const StepPlan& plan, const StepMasks& masks) override {
-    if (!masks.rows.empty()) throw DeviceError("plan: token masks are not served by the CUDA backend");
+    require_masks(plan, masks, vocab_);
+    if (!masks.rows.empty()) layout_.key.commit = CommitVariant::kFull;
+    if (layout_.key.commit == CommitVariant::kFull) masks_.upload(masks.rows);
     run(&commits_, layout_, [this] { launch_draw(); });
     Pending pending;
     pending.step = plan.step;
@@ -172,6 +176,7 @@ class CudaExecutor final : public StepExecutor {
   const int32_t vocab_;
   int64_t warm_allocations_ = 0;
   ResidentSlots slots_;
+  TokenMasks masks_;
   std::vector<int32_t> top_logprobs_;  // [slots]
   Buffer sample_scratch_;
   std::vector<int32_t> identity_;      // 0, 1, 2 …: logit rows of steps where every row has logits
@@ -233,7 +238,7 @@ StepLayout CudaExecutor::lay_out(const StepPlan& plan) {
     s.prefill = prefill;
     s.start = span.start;
     s.rows = span.rows;
-    s.logits = !prefill ? span.rows : span.logits == LogitsWanted::kNone ? 0 : 1;
+    s.logits = logit_rows_of(span);
     s.first_row = bounds.rows;
     s.first_logit = bounds.logit_rows;
     s.drafts_next = options_.ngram ? span.draft_rows_next : 0;
@@ -309,6 +314,7 @@ void CudaExecutor::launch_forward() {
 
 void CudaExecutor::launch_draw() {
   if (layout_.bounds.logit_rows > 0) {
+    if (layout_.key.commit == CommitVariant::kFull) masks_.apply(slots_.laws(), layout_.bounds.logit_rows);
     SampleArgs args;
     args.logits = parts_.model->head();
     args.rows = layout_.bounds.logit_rows;

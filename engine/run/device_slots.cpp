@@ -27,6 +27,18 @@ uint64_t digest_of(const StepResult& result) {
   return state;
 }
 
+void require_masks(const StepPlan& plan, const StepMasks& masks, int32_t vocab) {
+  size_t logit_rows = 0;
+  for (const Span& span : plan.spans) logit_rows += static_cast<size_t>(logit_rows_of(span));
+  if (masks.rows.size() > logit_rows)
+    throw DeviceError("plan: " + std::to_string(masks.rows.size()) + " token masks for " + std::to_string(logit_rows) + " logit rows");
+  const size_t words = (static_cast<size_t>(vocab) + 31) / 32;
+  for (const std::vector<uint32_t>& mask : masks.rows)
+    if (!mask.empty() && mask.size() != words)
+      throw DeviceError("plan: a token mask of " + std::to_string(mask.size()) + " words; a vocabulary of " + std::to_string(vocab) +
+                        " has " + std::to_string(words));
+}
+
 std::vector<TokenLogprob> logprobs_of(std::span<const SampledToken> drawn) {
   std::vector<TokenLogprob> all;
   all.reserve(drawn.size());
@@ -178,8 +190,11 @@ void DeviceSlots::add_rows(Slot& slot, int32_t start, Placed* placed) {
 
 std::span<const SampleRow> DeviceSlots::sample_rows(const StepPlan& plan, const StepMasks& masks) {
   sample_rows_.clear();
+  size_t mask_row = 0;  // of the span's first logit row
   for (size_t s = 0; s < plan.spans.size(); ++s) {
     const Placed& placed = placed_[s];
+    const size_t first_mask = mask_row;
+    mask_row += static_cast<size_t>(logit_rows_of(plan.spans[s]));
     if (!placed.runs) continue;
     const Slot& slot = slots_[static_cast<size_t>(plan.spans[s].slot)];
     const SamplingParams& sampling = slot.sampling;
@@ -198,7 +213,7 @@ std::span<const SampleRow> DeviceSlots::sample_rows(const StepPlan& plan, const 
       row.position = slot.committed + i;
       row.bias = sampling.logit_bias;
       if (slot.emitted + i < sampling.min_tokens) row.suppressed = sampling.stop_ids;
-      const size_t index = sample_rows_.size();
+      const size_t index = first_mask + static_cast<size_t>(i);
       if (index < masks.rows.size() && !masks.rows[index].empty()) row.mask = masks.rows[index].data();
       const auto prompt = static_cast<size_t>(slot.prompt_tokens);
       row.prompt_tokens = history.first(prompt);

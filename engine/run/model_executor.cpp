@@ -33,6 +33,7 @@ void ModelExecutor::forward(const StepPlan& plan) {
 }
 
 StepResult ModelExecutor::commit(const StepPlan& plan, const StepMasks& masks) {
+  require_masks(plan, masks, vocab_);
   const std::span<const SampleRow> rows = slots_.sample_rows(plan, masks);
   if (!rows.empty()) {
     SampleBatch batch;

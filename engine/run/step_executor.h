@@ -9,10 +9,14 @@
 
 namespace slipstream {
 
-/// Allowed-token masks of a step's rows, uploaded between forward and commit. Empty when no row has one.
+/// Allowed-token masks of a step's rows, uploaded between forward and commit. Empty when no row has one. They stand beside the
+/// plan's logit rows (logit_rows_of each span, in order), whichever of them run; a mask of a row that does not is not read.
+/// A row that may draw no token at all ends its sequence as a non-finite row does.
 struct StepMasks {
-  std::vector<std::vector<uint32_t>> rows;  // beside the logit rows; an empty inner vector is "all allowed"
+  std::vector<std::vector<uint32_t>> rows;  // [ceil(vocab / 32)] bits each; an empty inner vector is "all allowed"
 };
+/// Throws DeviceError when the masks do not fit the plan or the vocabulary.
+void require_masks(const StepPlan& plan, const StepMasks& masks, int32_t vocab);
 
 /// Worker thread only. Called as forward(n), launch_commit(n), forward(n+1), … in plan order; at most two results are
 /// untaken. Throws DeviceError.

@@ -58,6 +58,12 @@ struct Span {
   LogitsWanted logits = LogitsWanted::kNone;
 };
 
+/// Logit rows that a span may have: an upper bound, like its rows. Masks stand beside these.
+inline int32_t logit_rows_of(const Span& span) {
+  if (span.kind != SpanKind::kPrefill) return span.rows;
+  return span.logits == LogitsWanted::kNone ? 0 : 1;
+}
+
 /// greedy: every row is an argmax without penalties, masks or logprobs; sampled: no masks and no logprobs.
 enum class CommitVariant : uint8_t { kGreedy, kSampled, kFull };
 

@@ -16,8 +16,8 @@
 //   fetch(logprobs)               one asynchronous copy of the results, and an event
 //   … later: wait(ticket)         the only wait
 //
-// At most kInFlight fetches may be unread. Grammar masks are not part of the laws yet: an executor that has them sets
-// `mask` in laws() between place and sample.
+// At most kInFlight fetches may be unread. Token masks are no part of the laws that place writes: they come later, and
+// TokenMasks (token_masks.h) puts them in between place and sample.
 // Measured on one H200 (bench_slots, graph replays, launch of the graph included): place 5.7 us for one slot, 6.1 us for 64
 // at 1,000 tokens, 9 us for 256 at 8,000; settle 2.4 us; n-gram drafts 1.3 us without, about 9 us with a full window to
 // search. Host: plan and upload 3.5 us for one span, 4.8 us for 64; fetch 1.7 us.
@@ -121,7 +121,7 @@ class ResidentSlots {
 
   /// The device arrays that place fills. The caller sets decode_spans and the max_ bounds. table_stride is max_blocks.
   StepView view(const SlotBounds& bounds) const;
-  const DeviceSampleRow* laws() const { return step_.laws; }       // [max_logit_rows]
+  DeviceSampleRow* laws() const { return step_.laws; }             // [max_logit_rows]
   const int32_t* logit_rows() const { return step_.logit_rows; }   // [max_logit_rows] rows whose logits are wanted; 0 for padding
   SampledToken* drawn() const { return step_.drawn; }              // [max_logit_rows]
 

@@ -130,6 +130,38 @@ TEST_CASE("drafts the plan supplies replace the device's") {
   REQUIRE(Ids(inputs.token_ids, inputs.token_ids + 3) == Ids{4, 8, 9});
 }
 
+TEST_CASE("masks stand beside the logit rows that the plan counts, whichever run") {
+  DeviceSlots slots = prefilled(10, 3);
+  slots.keep_drafts(std::vector<Ids>{{5}});
+  OpenSlot open = opening(1, 1, {1, 2}, 4);
+  slots.open(open);
+  slots.grant({1, 0, {7}});
+  Span stale = span_of(SpanKind::kDecode, 3, 1, LogitsWanted::kLast), chunk = span_of(SpanKind::kPrefill, 0, 2, LogitsWanted::kLast);
+  stale.generation = 7;
+  chunk.slot = 1;
+  StepPlan plan;
+  plan.spans = {span_of(SpanKind::kVerify, 3, 4, LogitsWanted::kAll), chunk};
+  StepMasks masks;
+  for (uint32_t i = 0; i < 5; ++i) masks.rows.push_back({i});
+  masks.rows[1].clear();
+  slots.place(plan);
+  const auto rows = slots.sample_rows(plan, masks);
+  REQUIRE(rows.size() == 3);  // two of the four verify rows, and the prompt's last
+  REQUIRE(*rows[0].mask == 0);
+  REQUIRE(rows[1].mask == nullptr);
+  REQUIRE(*rows[2].mask == 4);
+
+  plan.spans = {stale, chunk};
+  slots.place(plan);
+  const auto after_stale = slots.sample_rows(plan, masks);
+  REQUIRE(after_stale.size() == 1);
+  REQUIRE(after_stale[0].mask == nullptr);  // row 1 of the plan
+  REQUIRE_THROWS_AS(require_masks(plan, masks, 32), DeviceError);  // five masks for two rows
+  masks.rows.resize(2);
+  require_masks(plan, masks, 32);
+  REQUIRE_THROWS_AS(require_masks(plan, masks, 33), DeviceError);  // a word is missing
+}
+
 TEST_CASE("a done, released or stale slot does nothing") {
   DeviceSlots slots = prefilled(2, 0);
   const StepPlan plan = plan_of(span_of(SpanKind::kDecode, 3, 1, LogitsWanted::kLast));
