@@ -88,6 +88,10 @@ Status check_engine(Config& config) {
     config.warnings.push_back("enforce-eager" + source_of(config, "enforce-eager") +
                               " has no effect without a GPU: the CPU backends always launch ops one by one");
   }
+  if (engine.deterministic && engine.backend != "cuda") {
+    config.warnings.push_back("deterministic" + source_of(config, "deterministic") +
+                              " changes nothing without a GPU: the CPU backends always are");
+  }
   const SpeculativeConfig& spec = engine.speculative;
   if (spec.prompt_lookup_min > spec.prompt_lookup_max) {
     return invalid_argument("speculative-config.prompt-lookup-min " + std::to_string(spec.prompt_lookup_min) +

@@ -60,6 +60,7 @@ struct EngineConfig {
   int32_t step_budget_ms = 50;
   int32_t watchdog_s = 30;
   bool enforce_eager = false;
+  bool deterministic = false;              // CUDA: row-exact kernels
   std::string chat_template;               // a file, or "" for the model's own
   std::string default_chat_template_kwargs;  // JSON object text
   std::string generation_config = "auto";  // auto, vllm (neutral defaults) or a folder

@@ -107,6 +107,9 @@ std::vector<Flag> engine_flags() {
   rows.push_back({.name = "enforce-eager", .field = SLIP_FIELD(engine.enforce_eager), .group = machine,
                   .help = "Launch ops one by one instead of from captured graphs; the CPU backend always does.",
                   .aliases = {{"disable-cuda-graph"}}});
+  rows.push_back({.name = "deterministic", .field = SLIP_FIELD(engine.deterministic), .group = machine,
+                  .help = "On a GPU, kernels whose bits do not depend on what else is in the step (slower); on the CPU it is always so.",
+                  .aliases = {{"enable-deterministic-inference"}}});
   return rows;
 }
 

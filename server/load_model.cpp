@@ -34,7 +34,7 @@ Result<std::unique_ptr<Ops>> make_ops(const EngineConfig& config) {
     std::string why;
     const bool present = cuda_available(&why);
     try {
-      if (present) return make_cuda_ops({});
+      if (present) return make_cuda_ops({.deterministic = config.deterministic});
     } catch (const DeviceError& error) {
       why = error.what();
     }

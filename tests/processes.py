@@ -12,3 +12,9 @@ def free_port():
 def clean_environment():
     """Our own variables steer the tests; the program would read them as settings."""
     return {k: v for k, v in os.environ.items() if not k.startswith("SLIPSTREAM_")}
+
+
+def backend_environment():
+    """SLIPSTREAM_TEST_BACKEND as the program's setting: a server that a test starts without --backend runs on it."""
+    backend = os.environ.get("SLIPSTREAM_TEST_BACKEND")
+    return {"SLIPSTREAM_BACKEND": backend} if backend else {}

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import httpx
 
-from processes import clean_environment, free_port
+from processes import backend_environment, clean_environment, free_port
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def running(binary, model, *flags, environment=None, host="127.0.0.1"):
     log = tempfile.TemporaryFile()
     ops = [] if "--ops-port" in flags else ["--ops-port", str(ops_port)]
     process = subprocess.Popen([binary, "serve", model, *flags, "--port", str(port), *ops], stdout=log, stderr=log,
-                               env={**clean_environment(), **(environment or {})})
+                               env={**clean_environment(), **backend_environment(), **(environment or {})})
 
     def text():
         log.seek(0)

@@ -88,18 +88,19 @@ def test_generation_config(launch, tmp_path):
 # ---- bounds of the engine ----
 
 @shows("--max-model-len", "--max-num-batched-tokens", "--block-size", "--threads", "--cpu-isa", "--enforce-eager",
-       "--kv-cache-memory-bytes", "--enable-prefix-caching", "--kv-cache-dtype")
+       "--deterministic", "--kv-cache-memory-bytes", "--enable-prefix-caching", "--kv-cache-dtype")
 def test_engine_settings(launch):
     def bounds(*flags):
-        with launch("--kv-cache-memory-bytes", "64MiB", *flags) as made:
+        with launch("--backend", "cpu", "--kv-cache-memory-bytes", "64MiB", *flags) as made:
             return info(made)
-    with launch("--max-model-len", "400", "--max-num-batched-tokens", "64", "--block-size", "64", "--threads", "1",
-                "--enforce-eager", "--no-enable-prefix-caching") as made:
+    with launch("--backend", "cpu", "--max-model-len", "400", "--max-num-batched-tokens", "64", "--block-size", "64", "--threads", "1",
+                "--enforce-eager", "--deterministic", "--no-enable-prefix-caching") as made:
         facts = info(made)
         assert facts["model"]["context_length"] == 400 == made.http.get("/v1/models").json()["data"][0]["max_model_len"]
         assert complete(made.http, long_prompt(500)).json()["error"]["code"] == "context_length_exceeded"
         assert facts["engine"]["block_tokens"] == 64
         assert "enforce-eager (--enforce-eager) has no effect without a GPU: the CPU backends always launch ops one by one" in made.log()
+        assert "deterministic (--deterministic) changes nothing without a GPU: the CPU backends always are" in made.log()
         for _ in range(2):
             usage = complete(made.http, long_prompt(200), max_tokens=1).json()["usage"]
             assert usage["prompt_tokens"] >= 200 and usage["prompt_tokens_details"]["cached_tokens"] == 0
@@ -108,7 +109,7 @@ def test_engine_settings(launch):
                 if line.startswith("slipstream:iteration_tokens_total_bucket")}
         assert rows["64"] == rows["+Inf"] >= 8  # 400 tokens in steps of at most 64
         few_threads = threads_of(made)
-    with launch("--threads", "3") as made:
+    with launch("--backend", "cpu", "--threads", "3") as made:
         assert threads_of(made) == few_threads + 2
         complete(made.http, long_prompt(200), max_tokens=1)
         assert complete(made.http, long_prompt(200), max_tokens=1).json()["usage"]["prompt_tokens_details"]["cached_tokens"] > 100
@@ -131,7 +132,7 @@ def threads_of(made):
 @shows("--gpu-memory-utilization")
 def test_gpu_memory_utilization(launch):
     def cache_bytes(share):
-        with launch("--gpu-memory-utilization", str(share), "--max-num-seqs", "256", "--max-num-batched-tokens", "512") as made:
+        with launch("--backend", "cpu", "--gpu-memory-utilization", str(share), "--max-num-seqs", "256", "--max-num-batched-tokens", "512") as made:
             return info(made)["model"]["load"]["cache_bytes"]
     assert 1.5 < cache_bytes(0.02) / cache_bytes(0.01) < 2.7  # other programs take memory meanwhile
 
@@ -140,7 +141,7 @@ def test_gpu_memory_utilization(launch):
 def test_queue_and_step_budget(launch):
     def steps_of_a_prompt(budget_ms):
         """Steps that a prompt takes while another request decodes."""
-        with launch("--step-budget-ms", str(budget_ms), "--max-num-seqs", "2", "--max-num-queued-tokens", "1000") as made:
+        with launch("--backend", "cpu", "--step-budget-ms", str(budget_ms), "--max-num-seqs", "2", "--max-num-queued-tokens", "1000") as made:
             with httpx.Client(base_url=made.http.base_url, timeout=60) as other:
                 body = {"prompt": "Once", "max_tokens": 4000, "ignore_eos": True, "stream": True}
                 with other.stream("POST", "/v1/completions", json=body) as stream:

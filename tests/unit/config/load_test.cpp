@@ -210,6 +210,16 @@ TEST_CASE("a setting without effect on the backend is said, wherever it came fro
     CHECK(has(config.warnings[0], "has no effect without a GPU: the CPU backends always launch ops one by one"));
     CHECK(has(describe_config(config, false), "has no effect"));
   }
+  CHECK(good({"m", "--deterministic", "--backend", "cuda"}).engine.deterministic);
+  CHECK(good({"m", "--deterministic", "--backend", "cuda"}).warnings.empty());
+  CHECK(!good({"m", "--no-deterministic"}).engine.deterministic);
+  for (const char* spelling : {"--deterministic", "--enable-deterministic-inference"}) {
+    const Config config = good({"m", spelling});
+    CHECK(config.engine.deterministic);
+    REQUIRE(config.warnings.size() == 1);
+    CHECK(has(config.warnings[0], "deterministic (--"));
+    CHECK(has(config.warnings[0], "changes nothing without a GPU: the CPU backends always are"));
+  }
 }
 
 TEST_CASE("serve needs a model, check-config does not") {
