@@ -112,6 +112,13 @@ std::string kernel_report_json(const Ops& ops) {
 
 Result<std::unique_ptr<Loaded>> load_served_model(const Config& config, EngineHooks hooks,
                                                   const std::function<void(std::string)>& progress) {
+  return load_decorated_model(config, std::move(hooks), progress,
+                              [](std::unique_ptr<StepExecutor> executor, Ops&) { return executor; });
+}
+
+Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, EngineHooks hooks,
+                                                     const std::function<void(std::string)>& progress,
+                                                     const ExecutorDecorator& decorate) {
   const EngineConfig& wanted = config.engine;
   if (wanted.tensor_parallel_size > 1)
     return unsupported("tensor-parallel-size " + std::to_string(wanted.tensor_parallel_size) +
@@ -222,6 +229,7 @@ Result<std::unique_ptr<Loaded>> load_served_model(const Config& config, EngineHo
   limits.watchdog = std::chrono::seconds(wanted.watchdog_s);
   limits.max_draft_tokens = shape.max_draft_tokens;
   std::vector<std::unique_ptr<StepExecutor>> ranks;
+  Ops& backend = *parts.ops;
   if (parts.ops->name() == "cuda")
     ranks.push_back(make_cuda_executor(std::move(parts), shape,
                                        {.context_tokens = cache.context,
@@ -231,6 +239,7 @@ Result<std::unique_ptr<Loaded>> load_served_model(const Config& config, EngineHo
                                         .ngram_max = wanted.speculative.prompt_lookup_max}));
   else
     ranks.push_back(std::make_unique<ModelExecutor>(std::move(parts), shape));
+  ranks.back() = decorate(std::move(ranks.back()), backend);
   out->engine = std::make_unique<Engine>(limits, std::move(ranks), std::move(hooks));
   return out;
 }

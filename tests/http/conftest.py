@@ -34,6 +34,14 @@ def stub_binary():
 
 
 @pytest.fixture(scope="session")
+def fault_binary():
+    path = find_binary("SLIPSTREAM_FAULT_SERVER", "tests/http/fault_server")
+    if not path:
+        pytest.fail("fault_server is not built: ninja -C build/release fault_server")
+    return path
+
+
+@pytest.fixture(scope="session")
 def stub(stub_binary):
     """One shared server with quick steps; tests leave it idle."""
     with Server(stub_binary, "--stub-step-us=200") as server:
