@@ -92,6 +92,11 @@ Status check_engine(Config& config) {
     config.warnings.push_back("deterministic" + source_of(config, "deterministic") +
                               " changes nothing without a GPU: the CPU backends always are");
   }
+  if (!engine.cuda_feature_level.empty() && engine.backend != "cuda") {
+    return invalid_argument("cuda-feature-level" + source_of(config, "cuda-feature-level") + ": " + engine.cuda_feature_level +
+                                " needs --backend cuda, not " + engine.backend + "; leave it out to use all that a GPU has",
+                            "cuda-feature-level");
+  }
   const SpeculativeConfig& spec = engine.speculative;
   if (spec.prompt_lookup_min > spec.prompt_lookup_max) {
     return invalid_argument("speculative-config.prompt-lookup-min " + std::to_string(spec.prompt_lookup_min) +

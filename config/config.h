@@ -44,6 +44,7 @@ struct EngineConfig {
   std::string backend = "auto";            // auto, cuda, cpu, reference
   int32_t threads = 0;                     // CPU backend; 0: all available cores
   std::string cpu_isa;                     // "", scalar, avx2, avx512vnni
+  std::string cuda_feature_level;          // "", sm80, sm86, sm89, sm120 (tests)
   std::string load_format = "auto";        // auto, dummy
   uint64_t seed = 0;                       // of dummy weights, and of requests without a seed when > 0
   int32_t max_model_len = 0;               // 0: what fits, at most the model's context

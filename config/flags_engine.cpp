@@ -98,6 +98,10 @@ std::vector<Flag> engine_flags() {
   rows.push_back({.name = "cpu-isa", .field = SLIP_FIELD(engine.cpu_isa), .group = machine, .metavar = "ISA",
                   .help = "Hold the CPU kernels to one instruction set: scalar, avx2 or avx512vnni.",
                   .choices = {"", "scalar", "avx2", "avx512vnni"}, .values = {{"auto", ""}}});
+  rows.push_back({.name = "cuda-feature-level", .field = SLIP_FIELD(engine.cuda_feature_level), .group = machine,
+                  .metavar = "LEVEL",
+                  .help = "With --backend cuda: hold a newer GPU to the kernels of sm80, sm86, sm89 or sm120 (for tests).",
+                  .choices = {"", "sm80", "sm86", "sm89", "sm120"}, .values = {{"auto", ""}}});
   rows.push_back({.name = "tensor-parallel-size", .field = SLIP_FIELD(engine.tensor_parallel_size), .group = machine,
                   .metavar = "N", .help = "Ranks that share each layer; so far 1, more is refused at start-up.", .min = 1, .max = 64,
                   .aliases = {{"tp"}, {"tp-size"}}});

@@ -1,5 +1,6 @@
-// CheckedOps: bounds and comparisons. Each op gets the inner backend's own inputs, so errors do not accumulate and the
-// first failure names the op that is wrong.
+// See checked_ops.h: bounds and comparisons.
+#include "kernels/checked_ops.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -7,18 +8,20 @@
 
 #include "kernels/check.h"
 #include "kernels/formats.h"
-#include "kernels/ops_decorators.h"
-#include "kernels/sample_kernels.h"
+#include "kernels/host_step.h"
 
 namespace slipstream {
 namespace {
 
-// Relative root-mean-square bounds of one row. Float work differs only in the order of sums. An int8 activation of a
-// 32-block is off by at most amax / 254, typically amax / 440: 0.7 % of a Gaussian block, 1.3 % where one value
-// dominates; 4 % leaves room for rows whose products cancel.
-constexpr double kFloatBound = 1e-4;
-constexpr double kInt8Bound = 4e-2;
+// Relative root-mean-square bounds of one row.
+constexpr double kFloatBound = 1e-4;  // the same values summed in another order
+constexpr double kBf16Bound = 8e-3;   // weights or products rounded to BF16: 2^-9 each, with room for cancellation
+// A device's attention rounds q, k and the probabilities to BF16, and a score of 30 by 0.06.
+constexpr double kBf16AttentionBound = 3e-2;
+// An element alone may be off by this many times what the row's bound allows on average; 4096 normal errors reach 4.
+constexpr double kElementFactor = 8;
 
+/// A prepared weight beside the reference's view of the same bytes.
 class CheckedWeight final : public Weight {
  public:
   CheckedWeight(WeightSpec spec, std::unique_ptr<Weight> inner, std::unique_ptr<Weight> oracle)
@@ -34,224 +37,401 @@ class CheckedWeight final : public Weight {
 
 const CheckedWeight& checked(const Weight& w) { return static_cast<const CheckedWeight&>(w); }
 
-std::string named(const char* op, const Weight& w) {
-  const WeightPart& part = w.spec().parts.front();
-  return std::string(op) + " '" + part.name + "' (" + std::string(dtype_info(part.dtype).name) + ")";
-}
+std::string_view format_of(const WeightPart& part) { return dtype_info(part.dtype).name; }
 
-double product_bound(const Ops& inner, const CheckedWeight& w) {
-  return inner.activation_forms(w.inner()) & kActInt8Block32 ? kInt8Bound : kFloatBound;
-}
+bool is_block(DType dtype) { return dtype_info(dtype).block_elements > 1; }
 
-/// K and V rows that a step writes, as floats: [rows, 2, kv_heads, head_dim].
-std::vector<float> written_rows(const QkvParams& p) {
+/// What a cache rounds to: a last-bit difference before it may give the other neighbour.
+double cache_bound(DType dtype) { return dtype == DType::kF32 ? kFloatBound : 4e-3; }
+
+std::vector<float> floats(const std::vector<uint16_t>& bf16) {
   std::vector<float> out;
-  for (const SpanRows& span : p.step->spans)
-    for (int32_t r = 0; r < span.rows; ++r)
-      for (const void* base : {p.kv.k, p.kv.v})
-        for (int32_t h = 0; h < p.kv_heads; ++h) {
-          const int64_t token = int64_t{span.context} + r;
-          const int64_t block = span.block_tables[p.kv.group][token / p.kv.block_tokens];
-          const int64_t first =
-              ((block * p.kv_heads + h) * p.kv.block_tokens + token % p.kv.block_tokens) * p.head_dim;
-          std::vector<float> row(static_cast<size_t>(p.head_dim));
-          const int64_t bytes = dtype_info(p.kv.dtype).block_bytes;
-          dequantize_row(p.kv.dtype, static_cast<const std::byte*>(base) + first * bytes, row.data(), p.head_dim);
-          out.insert(out.end(), row.begin(), row.end());
-        }
+  out.reserve(bf16.size());
+  for (const uint16_t v : bf16) out.push_back(bf16_to_f32(v));
   return out;
+}
+
+/// Host memory as the oracle's input or output.
+Activation as_activation(std::vector<float>& values, int32_t rows, int64_t cols) {
+  Activation x;
+  x.max_rows = x.rows = rows;
+  x.cols = cols;
+  x.f32 = values.data();
+  return x;
 }
 
 }  // namespace
 
+/// Which columns of a row are compared, and what they are called.
+struct CheckedOps::Where {
+  std::string op, tensor, format;
+  int64_t stride = 0;  // of got and want
+  int64_t first = 0, count = 0;
+};
+
 std::string CheckFailure::text() const {
-  char numbers[96];
-  std::snprintf(numbers, sizeof numbers, ": row %d, relative error %.3g, bound %.3g", row, error, bound);
-  return op + numbers;
+  char numbers[200];
+  std::snprintf(numbers, sizeof numbers, ": row %d, column %lld: %.6g, reference %.6g; relative error %.3g, bound %.3g", row,
+                static_cast<long long>(column), got, want, error, bound);
+  return op + (tensor.empty() ? "" : " '" + tensor + "'") + (format.empty() ? "" : " (" + format + ")") +
+         (after.empty() ? "" : " after '" + after + "'") + numbers;
 }
 
-CheckedOps::CheckedOps(Ops& inner) : ForwardingOps(inner), reference_(make_reference_ops()) {}
+CheckedOps::CheckedOps(Ops& inner, int32_t reference_threads)
+    : ForwardingOps(inner), reference_(make_reference_ops(reference_threads)) {}
 CheckedOps::~CheckedOps() = default;
 
-void CheckedOps::compare(const std::string& op, const float* got, const float* want, int32_t rows, int64_t cols,
-                         double bound) {
-  for (int32_t r = 0; r < rows; ++r) {
-    ++comparisons_;
-    double error = 0, size = 0;
-    for (int64_t c = r * cols; c < (r + 1) * cols; ++c) {
-      error += (double{got[c]} - want[c]) * (double{got[c]} - want[c]);
-      size += double{want[c]} * want[c];
-    }
-    const double relative = std::sqrt(error) / (std::sqrt(size) + 1e-30);
-    if (!(relative <= bound)) failures_.push_back({op, r, relative, bound});
-  }
+// ---- comparisons ----
+
+void CheckedOps::starts(const char* op, const Weight* weight) {
+  const std::string& tensor = weight == nullptr ? last_tensor_ : weight->spec().parts.front().name;
+  if (listener_) listener_(op, tensor);
 }
 
-/// The int8 form must be the rounding of the float form.
-void CheckedOps::compare_forms(const std::string& op, const Activation& x) {
-  if (x.q == nullptr) return;
-  for (int32_t r = 0; r < x.rows; ++r) {
-    ++comparisons_;
-    for (int64_t b = r * x.cols / 32; b < (r + 1) * x.cols / 32; ++b) {
-      int32_t sum = 0;
-      double worst = 0;
-      for (int64_t i = b * 32; i < b * 32 + 32; ++i) {
-        sum += x.q[i];
-        worst = std::max(worst, std::fabs(static_cast<double>(x.q[i]) * x.scale[b] - x.f32[i]));
+CheckFailure CheckedOps::measure(const Where& where, const float* got, const float* want, int32_t r, double bound) const {
+  CheckFailure out{where.op, where.tensor, where.format, where.tensor.empty() ? last_tensor_ : "", r};
+  out.bound = bound;
+  double error = 0, size = 0;
+  const int64_t start = r * where.stride + where.first;
+  for (int64_t c = start; c < start + where.count; ++c) {
+    error += (double{got[c]} - want[c]) * (double{got[c]} - want[c]);
+    size += double{want[c]} * want[c];
+  }
+  const double mean = std::sqrt(size / static_cast<double>(std::max<int64_t>(where.count, 1)));
+  out.error = std::sqrt(error) / (std::sqrt(size) + 1e-30);
+  double worst = -1;
+  for (int64_t c = start; c < start + where.count; ++c) {
+    const double off = std::fabs(double{got[c]} - want[c]);
+    const double allowed = kElementFactor * bound * (mean + std::fabs(double{want[c]})) + 1e-30;
+    const bool alone = !(off <= allowed);  // NaN too
+    if (alone || off > worst) {
+      out.column = c - start + where.first;
+      out.got = got[c], out.want = want[c];
+      worst = off;
+    }
+    if (!alone) continue;
+    // what a single wrong element is, the mean over a long row may hide
+    out.error = std::max(out.error, std::isnan(off) ? NAN : bound * off / allowed);
+    if (std::isnan(off)) out.error = NAN;
+    break;
+  }
+  return out;
+}
+
+void CheckedOps::record(const std::string& family, CheckFailure outcome) {
+  ++comparisons_;
+  CheckTally& tally = tallies_[family];
+  const bool good = outcome.error <= outcome.bound;
+  ++tally.cases;
+  if (!good) ++tally.failed;
+  const auto share = [](double error, double bound) { return error <= bound && bound <= 0 ? 0 : error / bound; };
+  const bool worse = tally.cases == 1 || std::isnan(outcome.error) ||
+                     (!std::isnan(tally.error) && share(outcome.error, outcome.bound) > share(tally.error, tally.bound));
+  if (worse) tally.error = outcome.error, tally.bound = outcome.bound;
+  if (!good && failures_.size() < kMaxFailures) failures_.push_back(std::move(outcome));
+}
+
+void CheckedOps::compare(const std::string& op, const float* got, const float* want, int32_t rows, int64_t cols, double bound) {
+  const std::string family = op.substr(0, op.find(','));
+  for (int32_t r = 0; r < rows; ++r) record(family, measure({op, "", "", cols, 0, cols}, got, want, r, bound));
+}
+
+void CheckedOps::compare_int8(const std::string& op, const Activation& got, const std::vector<float>& want, double bound) {
+  const int64_t count = int64_t{got.rows} * got.cols;
+  const std::vector<int8_t> q = host(got.q, count);
+  const std::vector<float> scale = host(got.scale, count / 32);
+  const std::vector<int32_t> sum = host(got.sum, count / 32);
+  const int64_t blocks = got.cols / 32;
+  for (int32_t r = 0; r < got.rows; ++r) {
+    double size = 0;
+    for (int64_t c = r * got.cols; c < (r + 1) * got.cols; ++c) size += double{want[static_cast<size_t>(c)]} * want[static_cast<size_t>(c)];
+    const double slack = kElementFactor * bound * std::sqrt(size / static_cast<double>(got.cols));
+    CheckFailure out{op, "", "", last_tensor_, r};
+    out.bound = 1;  // of half a step
+    for (int64_t b = r * blocks; b < (r + 1) * blocks; ++b) {
+      const auto block = static_cast<size_t>(b);
+      int32_t total = 0;
+      for (size_t i = block * 32; i < block * 32 + 32; ++i) {
+        total += q[i];
+        const double value = static_cast<double>(q[i]) * scale[block];
+        const double steps = std::fabs(value - want[i]) / (0.5001 * std::fabs(double{scale[block]}) + slack + 1e-30);
+        if (!(steps <= out.error)) out.error = steps, out.column = static_cast<int64_t>(i) - r * got.cols, out.got = value, out.want = want[i];
       }
-      if (sum == x.sum[b] && worst <= 0.5001 * x.scale[b]) continue;
-      failures_.push_back({op + ", int8 form", r, worst, 0.5 * x.scale[b]});
-      break;
+      if (total != sum[block]) out.error = INFINITY, out.column = b % blocks * 32, out.got = sum[block], out.want = total;
     }
+    record(op.substr(0, op.find(',')), std::move(out));
   }
 }
 
-Activation CheckedOps::reference_activation(const Activation& like, std::vector<float>* storage) const {
-  storage->resize(static_cast<size_t>(like.max_rows * like.cols));
-  Activation x;
-  x.max_rows = like.max_rows;
-  x.cols = like.cols;
-  x.f32 = storage->data();
-  return x;
+void CheckedOps::compare_activation(const std::string& op, const Activation& got, const std::vector<float>& want, double bound) {
+  const int64_t count = int64_t{got.rows} * got.cols;
+  if (got.f32 != nullptr && ((got.forms & kActF32) != 0 || got.bf16 == nullptr))
+    compare(op, host(got.f32, count).data(), want.data(), got.rows, got.cols, bound);
+  if (got.bf16 != nullptr)
+    compare(op + ", bf16 form", floats(host(got.bf16, count)).data(), want.data(), got.rows, got.cols, bound + 4e-3);
+  if (got.q != nullptr) compare_int8(op + ", int8 form", got, want, bound);
 }
+
+void CheckedOps::compare_product(const char* op, const Weight& w, const Activation& x, const std::vector<float>& got, double slack,
+                                 const std::function<void(const Activation&, float*)>& reference) {
+  // The kernel may have read any form that the weight asks for; each is compared as what it stands for.
+  struct Form {
+    std::vector<float> values;
+    bool rounds_weights;  // block formats become BF16 for products of many rows
+  };
+  std::vector<Form> forms;
+  const uint8_t wanted = inner().activation_forms(checked(w).inner());
+  const int64_t count = int64_t{x.rows} * x.cols;
+  if ((wanted & kActInt8Block32) != 0 && x.q != nullptr) {
+    const std::vector<int8_t> q = host(x.q, count);
+    const std::vector<float> scale = host(x.scale, count / 32);
+    Form form{std::vector<float>(q.size()), false};
+    for (size_t i = 0; i < q.size(); ++i) form.values[i] = static_cast<float>(q[i]) * scale[i / 32];
+    forms.push_back(std::move(form));
+  }
+  if ((wanted & kActBF16) != 0 && x.bf16 != nullptr) forms.push_back({floats(host(x.bf16, count)), true});
+  if (forms.empty() || (wanted & kActF32) != 0) forms.push_back({host(x.f32, count), false});
+
+  const std::vector<WeightPart>& parts = w.spec().parts;
+  std::vector<CheckFailure> best(parts.size() * static_cast<size_t>(x.rows));
+  std::vector<float> want(static_cast<size_t>(x.rows * w.rows()));
+  bool all_good = false;
+  for (size_t f = 0; f < forms.size() && !all_good; ++f) {
+    reference(as_activation(forms[f].values, x.rows, x.cols), want.data());
+    all_good = true;
+    int64_t first = 0;
+    for (size_t p = 0; p < parts.size(); first += parts[p++].rows)
+      for (int32_t r = 0; r < x.rows; ++r) {
+        const double bound = (forms[f].rounds_weights && is_block(parts[p].dtype) ? kBf16Bound : kFloatBound) + slack;
+        CheckFailure now = measure({op, parts[p].name, std::string(format_of(parts[p])), w.rows(), first, parts[p].rows},
+                                   got.data(), want.data(), r, bound);
+        CheckFailure& kept = best[p * static_cast<size_t>(x.rows) + static_cast<size_t>(r)];
+        if (f == 0 || now.error / now.bound < kept.error / kept.bound) kept = std::move(now);
+        all_good = all_good && kept.error <= kept.bound;
+      }
+  }
+  for (CheckFailure& outcome : best) {
+    const std::string family = std::string(op) + " " + outcome.format;
+    record(family, std::move(outcome));
+  }
+  last_tensor_ = parts.back().name;
+}
+
+void CheckedOps::compare_norm(const char* op, const std::vector<float>& x, int32_t rows, const float* weight, float eps,
+                              const Activation& out) {
+  const std::vector<float> norm = host(weight, out.cols);
+  std::vector<float> want(static_cast<size_t>(rows * out.cols));
+  Activation oracle = as_activation(want, rows, out.cols);
+  reference_->rms_norm(x.data(), rows, norm.data(), eps, &oracle);
+  compare_activation(op, out, want, kFloatBound);
+}
+
+// ---- weights ----
 
 std::unique_ptr<Weight> CheckedOps::prepare_weight(WeightSpec spec) {
-  auto prepared = inner().prepare_weight(spec);
   auto oracle = reference_->prepare_weight(spec);
+  auto prepared = inner().prepare_weight(spec);
   return std::make_unique<CheckedWeight>(std::move(spec), std::move(prepared), std::move(oracle));
 }
 
-uint8_t CheckedOps::activation_forms(const Weight& w) const { return inner().activation_forms(checked(w).inner()) | kActF32; }
+uint8_t CheckedOps::activation_forms(const Weight& w) const { return inner().activation_forms(checked(w).inner()); }
 
-Activation CheckedOps::make_activation(int32_t max_rows, int64_t cols, uint8_t forms) {
-  return inner().make_activation(max_rows, cols, forms | kActF32);
-}
+// ---- ops ----
 
 void CheckedOps::embed(const Weight& table, const StepInputs& step, float scale, float* out) {
   inner().embed(checked(table).inner(), step, scale, out);
+  if (!checking_) return;
+  starts("embed", &table);
+  CHECK(!step.device_owned, "a step whose rows the device alone knows cannot be checked");
+  const WeightPart& part = table.spec().parts.front();
+  last_tensor_ = part.name;
   std::vector<float> want(static_cast<size_t>(step.rows * table.cols()));
-  reference_->embed(checked(table).oracle(), step, scale, want.data());
-  compare(named("embed", table), out, want.data(), step.rows, table.cols(), 1e-6);
+  StepInputs on_host = step;
+  on_host.device = nullptr;
+  reference_->embed(checked(table).oracle(), on_host, scale, want.data());
+  const std::vector<float> got = host(out, step.rows * table.cols());
+  for (int32_t r = 0; r < step.rows; ++r)
+    record("embed", measure({"embed", part.name, std::string(format_of(part)), table.cols(), 0, table.cols()}, got.data(),
+                            want.data(), r, 1e-6));
 }
 
 void CheckedOps::rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) {
-  std::vector<float> storage;
-  Activation want = reference_activation(*out, &storage);
-  reference_->rms_norm(x, rows, weight, eps, &want);
+  if (!checking_) return inner().rms_norm(x, rows, weight, eps, out);
+  starts("rms_norm", nullptr);
+  const std::vector<float> input = host(x, rows * out->cols);
   inner().rms_norm(x, rows, weight, eps, out);
-  compare("rms_norm", out->f32, want.f32, rows, out->cols, kFloatBound);
-  compare_forms("rms_norm", *out);
+  compare_norm("rms_norm", input, rows, weight, eps, *out);
 }
 
 void CheckedOps::linear(const Weight& w, const Activation& x, const float* bias, float* out) {
-  std::vector<float> want(static_cast<size_t>(x.rows * w.rows()));
-  reference_->linear(checked(w).oracle(), x, bias, want.data());
   inner().linear(checked(w).inner(), x, bias, out);
-  compare(named("linear", w), out, want.data(), x.rows, w.rows(), product_bound(inner(), checked(w)));
+  if (!checking_ || x.rows == 0) return;
+  starts("linear", &w);
+  const std::vector<float> on_host = host(bias, w.rows());
+  compare_product("linear", w, x, host(out, x.rows * w.rows()), 0, [&](const Activation& input, float* want) {
+    reference_->linear(checked(w).oracle(), input, on_host.empty() ? nullptr : on_host.data(), want);
+  });
 }
 
 void CheckedOps::row_linear_partials(const Weight& w, const Activation& x, float* partials) {
-  const int32_t rows = w.spec().local_shards * x.rows;
-  std::vector<float> want(static_cast<size_t>(rows * w.rows()));
-  reference_->row_linear_partials(checked(w).oracle(), x, want.data());
   inner().row_linear_partials(checked(w).inner(), x, partials);
-  compare(named("row_linear_partials", w), partials, want.data(), rows, w.rows(), product_bound(inner(), checked(w)));
+  if (!checking_) return;
+  starts("row_linear_partials", &w);
+  // A device may put the whole sum into one shard, so the sum is compared.
+  const int32_t shards = w.spec().local_shards;
+  const int64_t each = x.rows * w.rows();
+  const auto sum = [&](const std::vector<float>& all) {
+    std::vector<float> total(static_cast<size_t>(each));
+    for (size_t i = 0; i < all.size(); ++i) total[i % static_cast<size_t>(each)] += all[i];
+    return total;
+  };
+  std::vector<float> all(static_cast<size_t>(shards * each));
+  compare_product("row_linear_partials", w, x, sum(host(partials, shards * each)), 0, [&](const Activation& input, float* want) {
+    reference_->row_linear_partials(checked(w).oracle(), input, all.data());
+    std::ranges::copy(sum(all), want);
+  });
 }
 
-void CheckedOps::qkv_norm_rope_cache(const QkvParams& params) {
-  const int64_t stride = (int64_t{params.heads} + 2 * params.kv_heads) * params.head_dim;
-  const int32_t rows = params.step->rows;
-  std::vector<float> copy(params.qkv, params.qkv + rows * stride);
-  QkvParams oracle = params;
-  oracle.qkv = copy.data();
+void CheckedOps::qkv_norm_rope_cache(const QkvParams& p) {
+  if (!checking_) return inner().qkv_norm_rope_cache(p);
+  starts("qkv_norm_rope_cache", nullptr);
+  const int32_t rows = p.step->rows;
+  const int64_t width = (int64_t{p.heads} + 2 * p.kv_heads) * p.head_dim, q_width = int64_t{p.heads} * p.head_dim;
+  const int64_t kv_width = int64_t{p.kv_heads} * p.head_dim;
+  std::vector<float> want = host(p.qkv, rows * width);
+  const std::vector<float> q_norm = host(p.q_norm, p.head_dim), k_norm = host(p.k_norm, p.head_dim);
+  const std::vector<float> inv_freq = host(p.rope.inv_freq, p.rope.dim / 2);
+  HostStep oracle_step(inner(), *p.step, p.kv), step(inner(), *p.step, p.kv);
+  QkvParams oracle = p;
+  oracle.step = &oracle_step.step();
+  oracle.qkv = want.data();
+  oracle.q_norm = q_norm.empty() ? nullptr : q_norm.data();
+  oracle.k_norm = k_norm.empty() ? nullptr : k_norm.data();
+  oracle.rope.inv_freq = inv_freq.data();
+  oracle.kv = oracle_step.kv();
   reference_->qkv_norm_rope_cache(oracle);
-  const std::vector<float> want_cache = written_rows(params);
-  inner().qkv_norm_rope_cache(params);
-  const int64_t q_width = int64_t{params.heads} * params.head_dim;
-  std::vector<float> got_q, want_q;
-  for (int32_t r = 0; r < rows; ++r) {
-    got_q.insert(got_q.end(), params.qkv + r * stride, params.qkv + r * stride + q_width);
-    want_q.insert(want_q.end(), copy.begin() + r * stride, copy.begin() + r * stride + q_width);
+  inner().qkv_norm_rope_cache(p);
+  step.refresh(inner());
+  const std::vector<float> got = host(p.qkv, rows * width);
+  for (int32_t r = 0; r < rows; ++r)
+    record("qkv_norm_rope_cache", measure({"qkv_norm_rope_cache, q", "", "", width, 0, q_width}, got.data(), want.data(), r, kFloatBound));
+  const std::vector<HostStep::Row> got_rows = step.written(), want_rows = oracle_step.written();
+  const auto compare_side = [&](const char* name, const std::vector<float>& mine, const std::vector<float>& right, int32_t row) {
+    CheckFailure outcome =
+        measure({std::string("qkv_norm_rope_cache, ") + name, "", "", 0, 0, kv_width}, mine.data(), right.data(), 0, cache_bound(p.kv.dtype));
+    outcome.row = row;
+    record("qkv_norm_rope_cache", std::move(outcome));
+  };
+  for (size_t i = 0; i < got_rows.size(); ++i) {
+    compare_side("k", got_rows[i].k, want_rows[i].k, got_rows[i].step_row);
+    compare_side("v", got_rows[i].v, want_rows[i].v, got_rows[i].step_row);
   }
-  compare("qkv_norm_rope_cache, q", got_q.data(), want_q.data(), rows, q_width, kFloatBound);
-  // a last-bit difference may round to the other 16-bit neighbour: at most 2^-8 of a few values
-  const double bound = params.kv.dtype == DType::kF32 ? kFloatBound : 4e-3;
-  compare("qkv_norm_rope_cache, cache", written_rows(params).data(), want_cache.data(), rows,
-          2 * int64_t{params.kv_heads} * params.head_dim, bound);
+  CheckFailure strays{"qkv_norm_rope_cache, tokens of the cache that the step does not own", "", "", last_tensor_};
+  strays.error = strays.got = static_cast<double>(step.strays(oracle_step));
+  record("qkv_norm_rope_cache", std::move(strays));
 }
 
-void CheckedOps::attention(const AttentionParams& params) {
-  std::vector<float> storage;
-  Activation want = reference_activation(*params.out, &storage);
-  AttentionParams oracle = params;
-  oracle.out = &want;
+void CheckedOps::attention(const AttentionParams& p) {
+  if (!checking_) return inner().attention(p);
+  starts("attention", nullptr);
+  const int32_t rows = p.step->rows;
+  const int64_t width = int64_t{p.heads} * p.head_dim;
+  const std::vector<float> q = host(p.q, (rows - 1) * p.q_stride + width);
+  const HostStep on_host(inner(), *p.step, p.kv);
+  std::vector<float> want(static_cast<size_t>(rows * width));
+  Activation out = as_activation(want, rows, width);
+  AttentionParams oracle = p;
+  oracle.step = &on_host.step();
+  oracle.q = q.data();
+  oracle.kv = on_host.kv();
+  oracle.out = &out;
   reference_->attention(oracle);
-  inner().attention(params);
-  compare("attention", params.out->f32, want.f32, params.step->rows, want.cols, kFloatBound);
-  compare_forms("attention", *params.out);
+  inner().attention(p);
+  compare_activation("attention", *p.out, want, inner().name() == "cuda" ? kBf16AttentionBound : kFloatBound);
 }
 
 void CheckedOps::swiglu(const float* gate_up, int32_t rows, Activation* out) {
-  std::vector<float> storage;
-  Activation want = reference_activation(*out, &storage);
-  reference_->swiglu(gate_up, rows, &want);
+  if (!checking_) return inner().swiglu(gate_up, rows, out);
+  starts("swiglu", nullptr);
+  const std::vector<float> input = host(gate_up, rows * 2 * out->cols);
   inner().swiglu(gate_up, rows, out);
-  compare("swiglu", out->f32, want.f32, rows, out->cols, kFloatBound);
-  compare_forms("swiglu", *out);
+  std::vector<float> want(static_cast<size_t>(rows * out->cols));
+  Activation oracle = as_activation(want, rows, out->cols);
+  reference_->swiglu(input.data(), rows, &oracle);
+  compare_activation("swiglu", *out, want, kFloatBound);
+}
+
+void CheckedOps::gather_rows(const float* x, std::span<const int32_t> row_ids, int64_t cols, float* out) {
+  if (!checking_ || row_ids.empty()) return inner().gather_rows(x, row_ids, cols, out);
+  starts("gather_rows", nullptr);
+  std::vector<float> want;
+  for (const int32_t id : row_ids) {
+    const std::vector<float> row = host(x + id * cols, cols);
+    want.insert(want.end(), row.begin(), row.end());
+  }
+  inner().gather_rows(x, row_ids, cols, out);
+  compare("gather_rows", host(out, static_cast<int64_t>(want.size())).data(), want.data(), static_cast<int32_t>(row_ids.size()), cols, 0);
 }
 
 void CheckedOps::sample(const SampleBatch& batch) {
+  inner().sample(batch);
+  if (!checking_) return;
+  starts("sample", nullptr);
+  const std::vector<float> logits = host(batch.logits, int64_t{batch.rows} * batch.vocab);
   std::vector<SampledToken> want(static_cast<size_t>(batch.rows));
   SampleBatch oracle = batch;
+  oracle.logits = logits.data();
   oracle.out = want.data();
   reference_->sample(oracle);
-  inner().sample(batch);
   for (int32_t r = 0; r < batch.rows; ++r) {
-    ++comparisons_;
-    const SampledToken& a = batch.out[r];
-    const SampledToken& b = want[static_cast<size_t>(r)];
-    if (a.token != b.token || a.non_finite != b.non_finite)
-      failures_.push_back({"sample", r, std::fabs(double(a.token) - b.token), 0});
+    const SampledToken &a = batch.out[r], &b = want[static_cast<size_t>(r)];
+    CheckFailure out{"sample", "", "", last_tensor_, r};
+    out.got = a.token, out.want = b.token;
+    out.error = std::fabs(out.got - out.want) + (a.non_finite != b.non_finite ? 1 : 0);
+    record("sample", std::move(out));
   }
 }
 
 void CheckedOps::row_linear_add_norm(const Weight& w, const Activation& x, const float* bias, float* residual,
                                      const float* norm, float eps, Activation* out) {
+  if (!checking_) return inner().row_linear_add_norm(checked(w).inner(), x, bias, residual, norm, eps, out);
   // The increment is compared, not the residual, which would hide it. Ranks of a group reach the collective together:
   // the oracle sees only this rank's shards, so partials are checked instead.
   const WeightSpec& spec = w.spec();
   if (spec.local_shards != spec.virtual_shards)
     return Ops::row_linear_add_norm(w, x, bias, residual, norm, eps, out);
-  const size_t count = static_cast<size_t>(x.rows * w.rows());
-  std::vector<float> before(residual, residual + count), want(count, 0.0f), got(count);
-  reference_->row_linear_add_norm(checked(w).oracle(), x, bias, want.data(), nullptr, eps, nullptr);
+  starts("row_linear_add_norm", &w);
+  const int64_t count = x.rows * w.rows();
+  const std::vector<float> before = host(residual, count), on_host = host(bias, w.rows());
   inner().row_linear_add_norm(checked(w).inner(), x, bias, residual, norm, eps, out);
-  for (size_t i = 0; i < count; ++i) got[i] = residual[i] - before[i];
-  // adding to a large residual rounds the increment away: 2^-24 of the residual per value
+  const std::vector<float> after = host(residual, count);
+  std::vector<float> got(after.size());
   double largest = 0, size = 0;
-  for (size_t i = 0; i < count; ++i) largest = std::max(largest, std::fabs(double{residual[i]})), size += double{want[i]} * want[i];
-  const double lost = 6e-8 * largest / (std::sqrt(size / static_cast<double>(count)) + 1e-30);
-  compare(named("row_linear_add_norm", w), got.data(), want.data(), x.rows, w.rows(),
-          product_bound(inner(), checked(w)) + lost);
-  if (norm == nullptr) return;
-  std::vector<float> storage;
-  Activation want_norm = reference_activation(*out, &storage);
-  reference_->rms_norm(residual, x.rows, norm, eps, &want_norm);
-  compare("row_linear_add_norm, norm", out->f32, want_norm.f32, x.rows, out->cols, kFloatBound);
-  compare_forms("row_linear_add_norm", *out);
+  for (size_t i = 0; i < got.size(); ++i) {
+    got[i] = after[i] - before[i];
+    largest = std::max(largest, std::fabs(double{after[i]}));
+    size += double{got[i]} * got[i];
+  }
+  // adding to a large residual rounds the increment away: 2^-24 of the residual per value
+  const double lost = 6e-8 * largest / (std::sqrt(size / static_cast<double>(std::max<int64_t>(count, 1))) + 1e-30);
+  compare_product("row_linear_add_norm", w, x, got, std::isfinite(lost) ? lost : 0, [&](const Activation& input, float* want) {
+    std::fill_n(want, count, 0.0f);
+    reference_->row_linear_add_norm(checked(w).oracle(), input, on_host.empty() ? nullptr : on_host.data(), want, nullptr, eps, nullptr);
+  });
+  if (norm != nullptr) compare_norm("row_linear_add_norm, norm", after, x.rows, norm, eps, *out);
 }
 
 void CheckedOps::reduce_add_norm(const float* partials, int32_t shards, int32_t rows, const float* bias,
                                  float* residual, int64_t cols, const float* norm, float eps, Activation* out) {
-  std::vector<float> want(residual, residual + rows * cols), storage;
-  Activation want_norm;
-  if (norm != nullptr) want_norm = reference_activation(*out, &storage);
-  reference_->reduce_add_norm(partials, shards, rows, bias, want.data(), cols, norm, eps, &want_norm);
+  if (!checking_) return inner().reduce_add_norm(partials, shards, rows, bias, residual, cols, norm, eps, out);
+  starts("reduce_add_norm", nullptr);
+  std::vector<float> want = host(residual, rows * cols);
+  const std::vector<float> input = host(partials, shards * rows * cols), on_host = host(bias, cols);
+  reference_->reduce_add_norm(input.data(), shards, rows, on_host.empty() ? nullptr : on_host.data(), want.data(), cols, nullptr, eps, nullptr);
   inner().reduce_add_norm(partials, shards, rows, bias, residual, cols, norm, eps, out);
-  compare("reduce_add_norm", residual, want.data(), rows, cols, kFloatBound);
-  if (norm == nullptr) return;
-  compare("reduce_add_norm, norm", out->f32, want_norm.f32, rows, cols, kFloatBound);
-  compare_forms("reduce_add_norm", *out);
+  const std::vector<float> got = host(residual, rows * cols);
+  compare("reduce_add_norm", got.data(), want.data(), rows, cols, kFloatBound);
+  if (norm != nullptr) compare_norm("reduce_add_norm, norm", got, rows, norm, eps, *out);
 }
 
 }  // namespace slipstream

@@ -152,6 +152,13 @@ struct KernelChoice {
   std::string op;      // "linear Q4_1"
   std::string kernel;  // "avx2 8-row int8"
   std::string why;     // why not a faster one; empty if it is the fastest built
+  std::string built_for = {};  // GPU architectures that it was built for ("80 86 90a"); empty on a host
+};
+
+/// One fact about what the kernels run on: {"gpu", "NVIDIA H200"}.
+struct MachineFact {
+  std::string name;
+  std::string value;
 };
 
 class Ops {
@@ -160,6 +167,8 @@ class Ops {
 
   virtual std::string name() const = 0;  // "reference", "cpu"
   virtual std::vector<KernelChoice> kernel_report() const = 0;
+  /// The processor and its driver, in the order to print them.
+  virtual std::vector<MachineFact> machine_report() const = 0;
   Communicator* comm() const { return comm_; }  // null at one rank
   virtual void set_comm(Communicator* comm) { comm_ = comm; }
 
@@ -236,7 +245,8 @@ struct CpuOptions {
   int32_t threads = 0;       // 0: one per available core
   std::string isa;           // "" best; "scalar", "avx2", "avx512vnni" force one (tests)
 };
-std::unique_ptr<Ops> make_reference_ops();
+/// threads share the output rows of a product; the values do not depend on it.
+std::unique_ptr<Ops> make_reference_ops(int32_t threads = 1);
 std::unique_ptr<Ops> make_cpu_ops(const CpuOptions& options);
 
 struct CudaOptions {

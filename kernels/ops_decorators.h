@@ -1,4 +1,4 @@
-// Ops around Ops: CheckedOps compares every op with the reference, FaultyOps breaks chosen calls, CountingOps counts.
+// Ops around Ops: FaultyOps breaks chosen calls, CountingOps counts; CheckedOps (checked_ops.h) compares with the reference.
 // All borrow the inner Ops and serve its weights, memory and threads; they know nothing of its kernels.
 #pragma once
 
@@ -19,6 +19,7 @@ class ForwardingOps : public Ops {
 
   std::string name() const override { return inner_.name(); }
   std::vector<KernelChoice> kernel_report() const override { return inner_.kernel_report(); }
+  std::vector<MachineFact> machine_report() const override { return inner_.machine_report(); }
   void set_comm(Communicator* comm) override;
   Buffer allocate(size_t bytes) override { return inner_.allocate(bytes); }
   void upload(void* device, const void* host, size_t bytes) override { inner_.upload(device, host, bytes); }
@@ -93,51 +94,6 @@ class FaultyOps final : public ForwardingOps {
   void after(const char* op, float* out) override;
   std::map<int64_t, FaultKind> faults_;
   int64_t calls_ = 0;
-};
-
-/// One comparison that failed.
-struct CheckFailure {
-  std::string op;     // "linear 'blk.0.ffn_up.weight' (Q4_1)"
-  int32_t row = 0;
-  double error = 0;   // root mean square error over the root mean square of the reference row
-  double bound = 0;
-  std::string text() const;
-};
-
-/// Runs each op on `inner`, the reference on the same inputs, and compares rows. Slow, allocates: for tests and doctor.
-/// Inner memory must be host memory, and the files behind the weights must stay mapped.
-class CheckedOps final : public ForwardingOps {
- public:
-  explicit CheckedOps(Ops& inner);
-  ~CheckedOps() override;
-
-  int64_t comparisons() const { return comparisons_; }
-  const std::vector<CheckFailure>& failures() const { return failures_; }
-
-  std::unique_ptr<Weight> prepare_weight(WeightSpec spec) override;
-  uint8_t activation_forms(const Weight& weight) const override;
-  Activation make_activation(int32_t max_rows, int64_t cols, uint8_t forms) override;
-  void embed(const Weight& table, const StepInputs& step, float scale, float* out) override;
-  void rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) override;
-  void linear(const Weight& w, const Activation& x, const float* bias, float* out) override;
-  void row_linear_partials(const Weight& w, const Activation& x, float* partials) override;
-  void qkv_norm_rope_cache(const QkvParams& params) override;
-  void attention(const AttentionParams& params) override;
-  void swiglu(const float* gate_up, int32_t rows, Activation* out) override;
-  void sample(const SampleBatch& batch) override;
-  void row_linear_add_norm(const Weight& w, const Activation& x, const float* bias, float* residual,
-                           const float* norm, float eps, Activation* out) override;
-  void reduce_add_norm(const float* partials, int32_t shards, int32_t rows, const float* bias, float* residual,
-                       int64_t cols, const float* norm, float eps, Activation* out) override;
-
- private:
-  void compare(const std::string& op, const float* got, const float* want, int32_t rows, int64_t cols, double bound);
-  void compare_forms(const std::string& op, const Activation& x);
-  Activation reference_activation(const Activation& like, std::vector<float>* storage) const;
-
-  std::unique_ptr<Ops> reference_;
-  int64_t comparisons_ = 0;
-  std::vector<CheckFailure> failures_;
 };
 
 }  // namespace slipstream

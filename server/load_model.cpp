@@ -9,8 +9,10 @@
 #include "engine/base/log.h"
 #include "engine/base/text_file.h"
 #include "engine/cache/kv_cache.h"
+#include "engine/doctor/kernel_report.h"
 #include "engine/model/dummy_model.h"
 #include "engine/model/model.h"
+#include "engine/run/backend.h"
 #include "engine/run/cuda_executor.h"
 #include "engine/run/model_executor.h"
 #include "engine/spec/ngram_drafter.h"
@@ -27,27 +29,13 @@ double since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// auto is the GPU where there is one that this build has kernels for, otherwise the CPU; the log says why.
 Result<std::unique_ptr<Ops>> make_ops(const EngineConfig& config) {
-  if (config.backend == "reference") return make_reference_ops();
-  if (config.backend == "cuda" || config.backend == "auto") {
-    std::string why;
-    const bool present = cuda_available(&why);
-    try {
-      if (present) return make_cuda_ops({.deterministic = config.deterministic});
-    } catch (const DeviceError& error) {
-      why = error.what();
-    }
-    if (config.backend == "cuda") return unsupported("backend cuda: " + why, "backend");
-    if (present)
-      log::warn("backend", {{"backend", "cpu"}, {"why_not_cuda", why}, {"next", "--backend cpu says that this is wanted"}});
-    else
-      log::info("backend", {{"backend", "cpu"}, {"why_not_cuda", why}});
-  }
-  CpuOptions options;
-  options.threads = config.threads;
-  options.isa = config.cpu_isa;
-  return make_cpu_ops(options);
+  std::string why;
+  SLIP_TRY(auto ops, make_backend({.backend = config.backend, .threads = config.threads, .cpu_isa = config.cpu_isa,
+                                   .cuda_feature_level = config.cuda_feature_level,
+                                   .deterministic = config.deterministic}, &why));
+  if (!why.empty()) log::info("backend", {{"backend", ops->name()}, {"why_not_cuda", why}});
+  return ops;
 }
 
 DType cache_dtype(const std::string& name) {
@@ -99,13 +87,6 @@ std::vector<std::string> model_names(const Config& config, const std::string& pa
   if (name.empty()) name = p.parent_path().filename().string();
   if (name.empty()) name = model.name.empty() ? "model" : model.name;
   return {name};
-}
-
-std::string kernel_report_json(const Ops& ops) {
-  Json out = Json::array();
-  for (const KernelChoice& choice : ops.kernel_report())
-    out.push_back({{"op", choice.op}, {"kernel", choice.kernel}, {"why", choice.why}});
-  return out.dump();
 }
 
 }  // namespace
@@ -203,6 +184,8 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
   info.vocab = model_config.vocab;
   info.eos_ids = model_config.eos_ids.empty() ? services.tokenizer->eos_ids() : model_config.eos_ids;
   info.kernel_report = kernel_report_json(*parts.ops);
+  info.machine_report = machine_report_json(*parts.ops);
+  log_kernel_report(*parts.ops);
   info.load_report = Json{{"file_bytes", checkpoint->total_bytes()},
                           {"resident_weight_bytes", parts.model->resident_bytes()},
                           {"cache_bytes", cache.bytes},

@@ -24,6 +24,7 @@ struct ModelInfo {
   std::vector<int32_t> eos_ids;
   GenerationDefaults defaults;
   std::string kernel_report = "null";  // JSON text: which kernel runs for each op, and why
+  std::string machine_report = "null";  // JSON text: the processor it runs on
   std::string build_facts;             // what answers depend on: weights, backend, kernels, cache dtype
   std::string load_report = "null";    // JSON text: bytes, formats, seconds
   int64_t created = 0;                 // Unix seconds

@@ -9,6 +9,7 @@
 #include "kernels/check.h"
 #include "kernels/cpu/cpu_scratch.h"
 #include "kernels/cpu/pack.h"
+#include "kernels/processor_name.h"
 #include "kernels/sample_kernels.h"
 
 namespace slipstream {
@@ -30,6 +31,10 @@ std::vector<KernelChoice> CpuOps::kernel_report() const {
       {"attention", std::string(kernels_.attention->name) + " 32-token tiles" + threads, kernels_.why},
       {"norm, rope, swiglu", kernels_.element->name, kernels_.why},
   };
+}
+
+std::vector<MachineFact> CpuOps::machine_report() const {
+  return {{"processor", processor_name()}, {"instructions", kernels_.isa}, {"threads", std::to_string(pool_.threads())}};
 }
 
 Buffer CpuOps::allocate(size_t bytes) {

@@ -19,6 +19,7 @@ class CpuOps final : public Ops {
 
   std::string name() const override { return "cpu"; }
   std::vector<KernelChoice> kernel_report() const override;
+  std::vector<MachineFact> machine_report() const override;
 
   Buffer allocate(size_t bytes) override;
   void upload(void* device, const void* host, size_t bytes) override;

@@ -119,8 +119,9 @@ std::vector<KernelChoice> attention_report(const AttentionArgs& args, int32_t ar
     return {{"attention" + shape, "mma.sync bf16, row-exact: splits of " + std::to_string(args.split_tokens) + " tokens from position 0",
              "deterministic: one order of sums for decode, verify and prefill"}};
   const bool sm90 = attn::prefill_sm90_supports(args, arch, &why);
-  return {{"attention decode" + shape, "mma.sync bf16, split over the cache", ""},
-          {"attention prefill" + shape, sm90 ? "wgmma bf16, tensor maps" : "mma.sync bf16", sm90 ? "" : why}};
+  KernelChoice prefill = {"attention prefill" + shape, "mma.sync bf16", why};
+  if (sm90) prefill = {"attention prefill" + shape, "wgmma bf16, tensor maps", "", "90a"};
+  return {{"attention decode" + shape, "mma.sync bf16, split over the cache", ""}, prefill};
 }
 
 }  // namespace slipstream::cuda

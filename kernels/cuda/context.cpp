@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "kernels/gpu_support.h"
+
 namespace slipstream::cuda {
 
 void check(cudaError_t status, const char* what) {
@@ -44,6 +46,8 @@ std::string why_no_device(cudaError_t status) {
 
 }  // namespace
 
+std::string_view built_targets() { return SLIPSTREAM_CUDA_ARCHS_TEXT; }
+
 std::vector<DeviceFacts> devices(std::string* why) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
@@ -64,6 +68,9 @@ Context::Context(int32_t ordinal, int32_t feature_arch, bool deterministic) : de
   if (ordinal < 0 || static_cast<size_t>(ordinal) >= all.size())
     throw DeviceError("CUDA: GPU " + std::to_string(ordinal) + " does not exist; there are " + std::to_string(all.size()));
   facts_ = all[static_cast<size_t>(ordinal)];
+  for (const std::string& reason : {no_kernels_reason(facts_.name, facts_.arch, built_targets()),
+                                    feature_level_reason(feature_arch, facts_.arch)})
+    if (!reason.empty()) throw DeviceError("CUDA: " + reason);
   feature_arch_ = feature_arch == 0 ? facts_.arch : feature_arch;
   check(cudaSetDevice(ordinal), "cudaSetDevice");
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");

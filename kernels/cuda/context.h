@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/ops.h"
@@ -29,6 +30,9 @@ struct DeviceFacts {
   int32_t driver_version = 0, runtime_version = 0;  // 13000 is 13.0
 };
 
+/// The architectures that this program's device code was built for, as nvcc names them: "80 86 90a".
+std::string_view built_targets();
+
 /// Empty where there is no driver or no GPU; `why`, if given, then says so in one line.
 std::vector<DeviceFacts> devices(std::string* why = nullptr);
 
@@ -36,7 +40,8 @@ std::vector<DeviceFacts> devices(std::string* why = nullptr);
 class Context {
  public:
   /// feature_arch: 0 for the GPU's own; a lower level (80, 86, 89, 120) hides what that architecture lacks, so that
-  /// generic kernels run on a newer GPU. Throws DeviceError when the GPU is not usable.
+  /// generic kernels run on a newer GPU. Throws DeviceError when the GPU is not usable, when no kernel was built for it,
+  /// or when it has less than the level.
   /// deterministic: whoever chooses a kernel chooses among those whose rows have the same bits in every batch.
   explicit Context(int32_t ordinal, int32_t feature_arch = 0, bool deterministic = false);
   ~Context();

@@ -29,15 +29,6 @@ CudaOps::~CudaOps() {
   if (context_.stream() != nullptr) cudaStreamSynchronize(context_.stream());
 }
 
-std::vector<KernelChoice> CudaOps::kernel_report() const {
-  std::vector<KernelChoice> report = linear_report(linear_scratch_);
-  if (attention_shape_.head_dim > 0)
-    for (KernelChoice& choice : attention_report(attention_shape_, context_.arch())) report.push_back(std::move(choice));
-  for (KernelChoice& choice : sample_report(context_)) report.push_back(std::move(choice));
-  report.push_back({"norm, rope, swiglu", "one pass, float in, every wanted form out", ""});
-  return report;
-}
-
 Buffer CudaOps::allocate(size_t bytes) { return context_.allocate(bytes); }
 
 void CudaOps::upload(void* device, const void* host, size_t bytes) {

@@ -23,6 +23,7 @@ class CudaOps final : public Ops {
 
   std::string name() const override { return "cuda"; }
   std::vector<KernelChoice> kernel_report() const override;
+  std::vector<MachineFact> machine_report() const override;
   Context& context() { return context_; }
 
   Buffer allocate(size_t bytes) override;

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <thread>
 
 #include "kernels/check.h"
 #include "kernels/formats.h"
+#include "kernels/processor_name.h"
 #include "kernels/sample_kernels.h"
 
 namespace slipstream {
@@ -46,6 +48,10 @@ std::vector<KernelChoice> ReferenceOps::kernel_report() const {
   return {{"all", "reference scalar loops", "the oracle is never the fastest"}};
 }
 
+std::vector<MachineFact> ReferenceOps::machine_report() const {
+  return {{"processor", processor_name()}, {"threads", std::to_string(threads_)}};
+}
+
 Buffer ReferenceOps::allocate(size_t bytes) {
   if (warm_) ++late_allocations_;
   if (bytes == 0) return {};
@@ -76,7 +82,6 @@ std::unique_ptr<Weight> ReferenceOps::prepare_weight(WeightSpec spec) {
   const std::string reason = unsupported_reason(spec);
   CHECK(reason.empty(), reason);
   auto weight = std::make_unique<StoredWeight>(std::move(spec));
-  weight_row_.resize(std::max(weight_row_.size(), static_cast<size_t>(weight->cols())));
   if (weight->spec().role == WeightRole::kRowLinear)
     max_partials_ = std::max(max_partials_, weight->spec().virtual_shards * weight->rows());
   return weight;
@@ -116,15 +121,26 @@ void ReferenceOps::shard_products(const Weight& w, const Activation& x, int32_t 
   CHECK(x.cols == w.cols() && x.f32 != nullptr, "the activation does not fit the weight");
   const int64_t width = w.cols() / shards;
   const int64_t per_shard = x.rows * w.rows();
-  int64_t n = 0;
-  for (const WeightPart& part : w.spec().parts)
-    for (int64_t row = 0; row < part.rows; ++row, ++n) {
-      dequantize_part_row(part, row, weight_row_.data());
-      for (int32_t s = 0; s < shards; ++s)
-        for (int32_t r = 0; r < x.rows; ++r)
-          partials[s * per_shard + r * w.rows() + n] =
-              dot(weight_row_.data() + s * width, x.f32 + r * x.cols + s * width, width);
-    }
+  const auto products_of = [&](int64_t first, int64_t last) {
+    std::vector<float> weight_row(static_cast<size_t>(w.cols()));
+    int64_t n = 0;
+    for (const WeightPart& part : w.spec().parts)
+      for (int64_t row = 0; row < part.rows; ++row, ++n) {
+        if (n < first || n >= last) continue;
+        dequantize_part_row(part, row, weight_row.data());
+        for (int32_t s = 0; s < shards; ++s)
+          for (int32_t r = 0; r < x.rows; ++r)
+            partials[s * per_shard + r * w.rows() + n] =
+                dot(weight_row.data() + s * width, x.f32 + r * x.cols + s * width, width);
+      }
+  };
+  constexpr int64_t kWorthThreads = 1 << 20;  // multiplications
+  const int64_t threads = int64_t{x.rows} * w.rows() * w.cols() < kWorthThreads ? 1 : threads_;
+  std::vector<std::thread> others;
+  for (int64_t t = 1; t < threads; ++t)
+    others.emplace_back(products_of, w.rows() * t / threads, w.rows() * (t + 1) / threads);
+  products_of(0, w.rows() / threads);
+  for (std::thread& other : others) other.join();
 }
 
 void ReferenceOps::linear(const Weight& w, const Activation& x, const float* bias, float* out) {
@@ -181,6 +197,6 @@ void ReferenceOps::warm_up(int32_t max_rows) {
   warm_ = true;
 }
 
-std::unique_ptr<Ops> make_reference_ops() { return std::make_unique<ReferenceOps>(); }
+std::unique_ptr<Ops> make_reference_ops(int32_t threads) { return std::make_unique<ReferenceOps>(threads); }
 
 }  // namespace slipstream

@@ -12,8 +12,10 @@ namespace slipstream {
 
 class ReferenceOps final : public Ops {
  public:
+  explicit ReferenceOps(int32_t threads = 1) : threads_(threads) {}
   std::string name() const override { return "reference"; }
   std::vector<KernelChoice> kernel_report() const override;
+  std::vector<MachineFact> machine_report() const override;
 
   Buffer allocate(size_t bytes) override;
   void upload(void* device, const void* host, size_t bytes) override;
@@ -44,7 +46,7 @@ class ReferenceOps final : public Ops {
   void shard_products(const Weight& w, const Activation& x, int32_t shards, float* partials);
 
   std::vector<Buffer> owned_;
-  std::vector<float> weight_row_;  // one dequantised row
+  const int32_t threads_;
   std::vector<float> scores_;      // of one query; grows with the context
   int64_t max_partials_ = 0;
   bool warm_ = false;

@@ -29,6 +29,7 @@ HttpResponse info(Call& call) {
                               {"min_p", d.min_p >= 0 ? d.min_p : 0.0f},
                               {"repetition_penalty", d.repetition_penalty > 0 ? d.repetition_penalty : 1.0f},
                               {"source", d.source.empty() ? "built in" : d.source}};
+  out["machine"] = nlohmann::ordered_json::parse(s.model.machine_report, nullptr, false);
   out["kernels"] = nlohmann::ordered_json::parse(s.model.kernel_report, nullptr, false);
   out["engine"] = {{"max_num_seqs", bounds.max_num_seqs},
                    {"max_num_batched_tokens", bounds.max_batched_tokens},

@@ -10,6 +10,7 @@
 
 #include "engine/cache/kv_cache.h"
 #include "engine/model/model.h"
+#include "engine/run/backend.h"
 #include "engine/weights/checkpoint.h"
 #include "kernels/ops.h"
 
@@ -34,13 +35,8 @@ Result<std::unique_ptr<Loaded>> load(const ForwardOptions& options) {
   SLIP_TRY(const std::string path, resolve_model_path(options.model));
   SLIP_TRY(out->checkpoint, Checkpoint::open(path));
   SLIP_TRY(const ModelConfig config, read_model_config(*out->checkpoint));
-  if (options.backend == "cuda") {
-    std::string why;
-    if (!cuda_available(&why)) return unsupported("backend cuda: " + why, "backend");
-    out->ops = make_cuda_ops({});
-  } else {
-    out->ops = options.backend == "reference" ? make_reference_ops() : make_cpu_ops({.threads = options.threads, .isa = {}});
-  }
+  SLIP_TRY(out->ops, make_backend({.backend = options.backend, .threads = options.threads, .cpu_isa = {},
+                                   .cuda_feature_level = options.cuda_feature_level}));
   const int32_t widest = std::max(options.context, *std::max_element(options.rows.begin(), options.rows.end()));
   LoadOptions wanted;
   wanted.max_rows = wanted.max_logit_rows = widest;

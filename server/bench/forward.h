@@ -12,6 +12,7 @@ struct ForwardOptions {
   std::string model;                      // path, .gguf or hub id
   int32_t threads = 0;                    // 0: all available cores
   std::string backend = "cpu";            // cpu, cuda or reference
+  std::string cuda_feature_level;         // "", or what the GPU is held to: sm80, sm86, sm89, sm120
   std::vector<int32_t> rows = {1, 2, 4, 8};
   int32_t context = 64;                   // tokens in the cache before the measured rows
   int32_t repeats = 40;                   // of each row count, in turn; the median counts

@@ -42,6 +42,9 @@ Parsed parse_options(const std::vector<std::string>& args) {
   app.add_option("--backend", o.forward.backend, "With --forward: cpu, cuda or reference")
       ->check(CLI::IsMember({"cpu", "cuda", "reference"}))
       ->capture_default_str();
+  app.add_option("--cuda-feature-level", o.forward.cuda_feature_level,
+                 "With --forward --backend cuda: hold the GPU to the kernels of sm80, sm86, sm89 or sm120")
+      ->check(CLI::IsMember({"sm80", "sm86", "sm89", "sm120"}));
   app.add_option("--rows", o.forward.rows, "With --forward: rows with logits, each measured")
       ->delimiter(',')
       ->check(CLI::Range(1, 512))

@@ -176,6 +176,15 @@ def test_reference_backend_and_watchdog(launch):
         assert "watchdog" in made.log()
 
 
+@shows("--cuda-feature-level")
+def test_cuda_feature_level(binary, smollm2):
+    """It is for the CUDA backend alone; what it does on a GPU is shown by scripts/gpu_check."""
+    for backend in ("auto", "cpu", "reference"):
+        said = ends_with(binary, smollm2, "--backend", backend, "--cuda-feature-level", "sm80")
+        assert f"cuda-feature-level (--cuda-feature-level): sm80 needs --backend cuda, not {backend}" in said
+    assert "sm80, sm86, sm89, sm120" in ends_with(binary, smollm2, "--cuda-feature-level", "sm75")
+
+
 @shows("--tensor-parallel-size")
 def test_tensor_parallel_size(binary, smollm2):
     assert "tensor-parallel-size 2 is not served yet" in ends_with(binary, smollm2, "--tensor-parallel-size", "2")

@@ -12,6 +12,7 @@
 #include "kernels/cuda/attention_kernels.h"
 #include "kernels/formats.h"
 #include "tests/cuda/device_array.h"
+#include "tests/cuda/feature_level.h"
 
 namespace slipstream::cuda::test {
 

@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/linear.h"
 #include "tests/cuda/device_array.h"
+#include "tests/cuda/feature_level.h"
 #include "tests/ops/ops_fixture.h"
 
 namespace slipstream::cuda::test {
@@ -15,7 +16,8 @@ namespace slipstream::cuda::test {
 inline bool is_block(DType dtype) { return dtype_info(dtype).block_elements > 1; }
 
 struct LinearGpu {
-  explicit LinearGpu(int32_t feature_arch = 0, bool deterministic = false) : context(0, feature_arch, deterministic) {}
+  explicit LinearGpu(int32_t feature_arch = slipstream::test::feature_arch(), bool deterministic = false)
+      : context(0, feature_arch, deterministic) {}
   Context context;
   LinearScratch scratch{context};
   WeightStream stream{context};

@@ -59,7 +59,7 @@ void run_attention(Context& context, const AttentionArgs& args) { attention(cont
 }  // namespace
 
 TEST_CASE("cuda attention: decode, verify and prefill for each head dim and GQA ratio", "[cuda][attention]") {
-  Context own(0), generic(0, 80);
+  Context own(0, slipstream::test::feature_arch()), generic(0, 80);
   for (const int32_t head_dim : {64, 96, 128, 256})
     for (const int32_t group : {1, 3, 4, 7, 8}) {
       const AttentionShape shape{2 * group, 2, head_dim};
@@ -76,7 +76,7 @@ TEST_CASE("cuda attention: decode, verify and prefill for each head dim and GQA 
 }
 
 TEST_CASE("cuda attention: window, whole span, ancestor mask, fixed splits, block sizes", "[cuda][attention]") {
-  Context own(0), generic(0, 80);
+  Context own(0, slipstream::test::feature_arch()), generic(0, 80);
   for (const int32_t head_dim : {64, 96, 128, 256})
     for (int variant = 0; variant < 9; ++variant) {
       AttentionShape shape{6, 2, head_dim};
@@ -102,7 +102,7 @@ TEST_CASE("cuda attention: window, whole span, ancestor mask, fixed splits, bloc
 }
 
 TEST_CASE("cuda attention: the simple kernel serves each dtype, head dim and block size", "[cuda][attention]") {
-  Context context(0);
+  Context context(0, slipstream::test::feature_arch());
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
     for (const auto& [head_dim, block_tokens] : {std::pair{80, 32}, std::pair{40, 24}, std::pair{256, 16}}) {
       for (int variant = 0; variant < 4; ++variant) {
@@ -119,7 +119,7 @@ TEST_CASE("cuda attention: the simple kernel serves each dtype, head dim and blo
 }
 
 TEST_CASE("cuda attention: with fixed splits a row's bits do not depend on its company", "[cuda][attention]") {
-  Context context(0);
+  Context context(0, slipstream::test::feature_arch());
   for (const int32_t head_dim : {64, 96, 128, 256}) {
     const AttentionShape shape{8, 2, head_dim};
     // The same sequence's last 40 rows as one prefill chunk, and its last 1, 3 and 9 rows by the decode kernel.
@@ -206,7 +206,7 @@ TEST_CASE("cuda attention: block ids out of range read a wrong row, never foreig
 }
 
 TEST_CASE("cuda attention: a NaN row fails alone, and launches leave the counters zero", "[cuda][attention]") {
-  Context context(0, GENERATE(0, 80));
+  Context context(0, GENERATE(slipstream::test::feature_arch(), 80));
   const AttentionShape shape{8, 2, 128};
   AttentionStep step(context, shape, {{500, 1}, {900, 1}, {40, 1}}, {{100, 70}});
   const std::vector<float> good = step.run(context, run_attention);

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "tests/catch.h"
+#include "tests/cuda/feature_level.h"
 #include "tests/ops/ops_fixture.h"
 
 using namespace slipstream;
@@ -12,7 +13,7 @@ using namespace slipstream::test;
 namespace {
 
 struct Device {
-  std::unique_ptr<Ops> ops = make_cuda_ops({});
+  std::unique_ptr<Ops> ops = slipstream::test::gpu_ops();
   std::vector<Buffer> buffers;
   Device() { REQUIRE(ops != nullptr); }
   ~Device() { buffers.clear(); }

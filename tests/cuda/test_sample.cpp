@@ -11,6 +11,7 @@
 #include "kernels/cuda/sample.h"
 #include "kernels/sample_kernels.h"
 #include "tests/catch.h"
+#include "tests/cuda/feature_level.h"
 
 using namespace slipstream;
 using namespace slipstream::cuda;
@@ -158,7 +159,7 @@ std::string describe(const Rows& rows, size_t r, const SampledToken& drawn, cons
 }
 
 struct Gpu {
-  Context context{0};
+  Context context{0, slipstream::test::feature_arch()};
   Buffer logits;
   float* upload(const std::vector<float>& host) {
     context.synchronize();

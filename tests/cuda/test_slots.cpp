@@ -10,6 +10,7 @@
 #include "kernels/cuda/graph.h"
 #include "kernels/cuda/slots.h"
 #include "tests/catch.h"
+#include "tests/cuda/feature_level.h"
 
 using namespace slipstream;
 using cuda::DeviceSampleRow;
@@ -410,7 +411,7 @@ class Simulation {
   }
 
   std::mt19937 random_;
-  cuda::Context context_{0};
+  cuda::Context context_{0, test::feature_arch()};
   const cuda::SlotShape shape_;
   ResidentSlots slots_;
   DeviceSlots twin_;
@@ -447,7 +448,7 @@ TEST_CASE("resident slots equal their host twin as one captured graph, results o
 }
 
 TEST_CASE("openings beyond the staging arrive in several uploads", "[slots]") {
-  cuda::Context context(0);
+  cuda::Context context(0, test::feature_arch());
   cuda::SlotShape shape;
   shape.slots = 3;
   shape.max_tokens = 150000;
@@ -499,7 +500,7 @@ TEST_CASE("openings beyond the staging arrive in several uploads", "[slots]") {
 }
 
 TEST_CASE("plans that resident slots cannot honour are device errors", "[slots]") {
-  cuda::Context context(0);
+  cuda::Context context(0, test::feature_arch());
   ResidentSlots slots(context, small_shape());
   OpenSlot open;
   open.generation = 1;

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "engine/parallel/local_comm.h"
+#include "tests/cuda/feature_level.h"
 
 namespace slipstream::test {
 namespace {
@@ -69,7 +70,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::make(Checkpoint& checkpoint, c
   if (o.ranks > 1) runner->comms_ = make_local_comms(o.ranks);
   for (int32_t r = 0; r < o.ranks; ++r) {
     auto rank = std::make_unique<Rank>();
-    rank->ops = o.backend == "cuda"  ? make_cuda_ops({})
+    rank->ops = o.backend == "cuda"  ? gpu_ops()
                 : o.backend == "cpu" ? make_cpu_ops({.threads = o.threads, .isa = o.isa})
                                      : make_reference_ops();
     if (o.ranks > 1) rank->ops->set_comm(runner->comms_[static_cast<size_t>(r)].get());

@@ -1,4 +1,5 @@
 // The decorators: what CheckedOps finds and lets pass, what FaultyOps breaks, what CountingOps counts.
+#include "kernels/checked_ops.h"
 #include "kernels/ops_decorators.h"
 #include "tests/catch.h"
 #include "tests/ops/ops_fixture.h"
@@ -57,7 +58,14 @@ TEST_CASE("CheckedOps accepts the CPU backend and counts its comparisons", "[dec
     layer.run(ops);
     for (const CheckFailure& f : ops.failures()) UNSCOPED_INFO(f.text());
     CHECK(ops.failures().empty());
-    CHECK(ops.comparisons() >= 3 * 8);
+    CHECK(ops.comparisons() == 3 * 5);  // rows of rms_norm, linear, swiglu, the row-parallel product and its norm
+    REQUIRE(ops.tallies().size() == 5);
+    for (const char* family : {"rms_norm", "linear Q4_1", "swiglu", "row_linear_add_norm Q8_0", "row_linear_add_norm"}) {
+      INFO(family);
+      CHECK(ops.tallies().at(family).cases == 3);
+      CHECK(ops.tallies().at(family).failed == 0);
+      CHECK(ops.tallies().at(family).bound > 0);
+    }
   }
 }
 
@@ -69,6 +77,8 @@ TEST_CASE("CheckedOps names the op and row that is wrong", "[decorators]") {
   layer.run(ops);
   REQUIRE(ops.failures().size() == 1);
   CHECK(ops.failures()[0].row == 1);
+  CHECK(ops.failures()[0].column == 0);
+  CHECK(ops.failures()[0].got == -ops.failures()[0].want);
   CHECK(ops.failures()[0].text().find("linear 'w1' (Q4_1): row 1") == 0);
 }
 
