@@ -26,7 +26,8 @@ class CheckedWeight final : public Weight {
  public:
   CheckedWeight(WeightSpec spec, std::unique_ptr<Weight> inner, std::unique_ptr<Weight> oracle)
       : Weight(std::move(spec)), inner_(std::move(inner)), oracle_(std::move(oracle)) {}
-  int64_t resident_bytes() const override { return inner_->resident_bytes(); }
+  /// As the reference's: the oracle reads the mapping at every step, so its owner must keep it.
+  int64_t resident_bytes() const override { return 0; }
   std::string description() const override { return inner_->description() + ", checked"; }
   const Weight& inner() const { return *inner_; }
   const Weight& oracle() const { return *oracle_; }
@@ -83,9 +84,12 @@ CheckedOps::~CheckedOps() = default;
 
 // ---- comparisons ----
 
-void CheckedOps::starts(const char* op, const Weight* weight) {
+bool CheckedOps::checks(const char* op, const Weight* weight) {
+  if (weight != nullptr) last_tensor_ = weight->spec().parts.back().name;
   const std::string& tensor = weight == nullptr ? last_tensor_ : weight->spec().parts.front().name;
+  if (!checking_ || (filter_ && !filter_(tensor))) return false;
   if (listener_) listener_(op, tensor);
+  return true;
 }
 
 CheckFailure CheckedOps::measure(const Where& where, const float* got, const float* want, int32_t r, double bound) const {
@@ -147,7 +151,7 @@ void CheckedOps::compare_int8(const std::string& op, const Activation& got, cons
     for (int64_t c = r * got.cols; c < (r + 1) * got.cols; ++c) size += double{want[static_cast<size_t>(c)]} * want[static_cast<size_t>(c)];
     const double slack = kElementFactor * bound * std::sqrt(size / static_cast<double>(got.cols));
     CheckFailure out{op, "", "", last_tensor_, r};
-    out.bound = 1;  // of half a step
+    out.bound = 1;  // half a step of the block
     for (int64_t b = r * blocks; b < (r + 1) * blocks; ++b) {
       const auto block = static_cast<size_t>(b);
       int32_t total = 0;
@@ -159,7 +163,7 @@ void CheckedOps::compare_int8(const std::string& op, const Activation& got, cons
       }
       if (total != sum[block]) out.error = INFINITY, out.column = b % blocks * 32, out.got = sum[block], out.want = total;
     }
-    record(op.substr(0, op.find(',')), std::move(out));
+    record(op, std::move(out));
   }
 }
 
@@ -214,7 +218,6 @@ void CheckedOps::compare_product(const char* op, const Weight& w, const Activati
     const std::string family = std::string(op) + " " + outcome.format;
     record(family, std::move(outcome));
   }
-  last_tensor_ = parts.back().name;
 }
 
 void CheckedOps::compare_norm(const char* op, const std::vector<float>& x, int32_t rows, const float* weight, float eps,
@@ -240,11 +243,9 @@ uint8_t CheckedOps::activation_forms(const Weight& w) const { return inner().act
 
 void CheckedOps::embed(const Weight& table, const StepInputs& step, float scale, float* out) {
   inner().embed(checked(table).inner(), step, scale, out);
-  if (!checking_) return;
-  starts("embed", &table);
+  if (!checks("embed", &table)) return;
   CHECK(!step.device_owned, "a step whose rows the device alone knows cannot be checked");
   const WeightPart& part = table.spec().parts.front();
-  last_tensor_ = part.name;
   std::vector<float> want(static_cast<size_t>(step.rows * table.cols()));
   StepInputs on_host = step;
   on_host.device = nullptr;
@@ -256,8 +257,7 @@ void CheckedOps::embed(const Weight& table, const StepInputs& step, float scale,
 }
 
 void CheckedOps::rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) {
-  if (!checking_) return inner().rms_norm(x, rows, weight, eps, out);
-  starts("rms_norm", nullptr);
+  if (!checks("rms_norm", nullptr)) return inner().rms_norm(x, rows, weight, eps, out);
   const std::vector<float> input = host(x, rows * out->cols);
   inner().rms_norm(x, rows, weight, eps, out);
   compare_norm("rms_norm", input, rows, weight, eps, *out);
@@ -265,8 +265,7 @@ void CheckedOps::rms_norm(const float* x, int32_t rows, const float* weight, flo
 
 void CheckedOps::linear(const Weight& w, const Activation& x, const float* bias, float* out) {
   inner().linear(checked(w).inner(), x, bias, out);
-  if (!checking_ || x.rows == 0) return;
-  starts("linear", &w);
+  if (!checks("linear", &w) || x.rows == 0) return;
   const std::vector<float> on_host = host(bias, w.rows());
   compare_product("linear", w, x, host(out, x.rows * w.rows()), 0, [&](const Activation& input, float* want) {
     reference_->linear(checked(w).oracle(), input, on_host.empty() ? nullptr : on_host.data(), want);
@@ -275,8 +274,7 @@ void CheckedOps::linear(const Weight& w, const Activation& x, const float* bias,
 
 void CheckedOps::row_linear_partials(const Weight& w, const Activation& x, float* partials) {
   inner().row_linear_partials(checked(w).inner(), x, partials);
-  if (!checking_) return;
-  starts("row_linear_partials", &w);
+  if (!checks("row_linear_partials", &w)) return;
   // A device may put the whole sum into one shard, so the sum is compared.
   const int32_t shards = w.spec().local_shards;
   const int64_t each = x.rows * w.rows();
@@ -293,8 +291,7 @@ void CheckedOps::row_linear_partials(const Weight& w, const Activation& x, float
 }
 
 void CheckedOps::qkv_norm_rope_cache(const QkvParams& p) {
-  if (!checking_) return inner().qkv_norm_rope_cache(p);
-  starts("qkv_norm_rope_cache", nullptr);
+  if (!checks("qkv_norm_rope_cache", nullptr)) return inner().qkv_norm_rope_cache(p);
   const int32_t rows = p.step->rows;
   const int64_t width = (int64_t{p.heads} + 2 * p.kv_heads) * p.head_dim, q_width = int64_t{p.heads} * p.head_dim;
   const int64_t kv_width = int64_t{p.kv_heads} * p.head_dim;
@@ -332,8 +329,7 @@ void CheckedOps::qkv_norm_rope_cache(const QkvParams& p) {
 }
 
 void CheckedOps::attention(const AttentionParams& p) {
-  if (!checking_) return inner().attention(p);
-  starts("attention", nullptr);
+  if (!checks("attention", nullptr)) return inner().attention(p);
   const int32_t rows = p.step->rows;
   const int64_t width = int64_t{p.heads} * p.head_dim;
   const std::vector<float> q = host(p.q, (rows - 1) * p.q_stride + width);
@@ -351,8 +347,7 @@ void CheckedOps::attention(const AttentionParams& p) {
 }
 
 void CheckedOps::swiglu(const float* gate_up, int32_t rows, Activation* out) {
-  if (!checking_) return inner().swiglu(gate_up, rows, out);
-  starts("swiglu", nullptr);
+  if (!checks("swiglu", nullptr)) return inner().swiglu(gate_up, rows, out);
   const std::vector<float> input = host(gate_up, rows * 2 * out->cols);
   inner().swiglu(gate_up, rows, out);
   std::vector<float> want(static_cast<size_t>(rows * out->cols));
@@ -362,8 +357,7 @@ void CheckedOps::swiglu(const float* gate_up, int32_t rows, Activation* out) {
 }
 
 void CheckedOps::gather_rows(const float* x, std::span<const int32_t> row_ids, int64_t cols, float* out) {
-  if (!checking_ || row_ids.empty()) return inner().gather_rows(x, row_ids, cols, out);
-  starts("gather_rows", nullptr);
+  if (row_ids.empty() || !checks("gather_rows", nullptr)) return inner().gather_rows(x, row_ids, cols, out);
   std::vector<float> want;
   for (const int32_t id : row_ids) {
     const std::vector<float> row = host(x + id * cols, cols);
@@ -375,8 +369,7 @@ void CheckedOps::gather_rows(const float* x, std::span<const int32_t> row_ids, i
 
 void CheckedOps::sample(const SampleBatch& batch) {
   inner().sample(batch);
-  if (!checking_) return;
-  starts("sample", nullptr);
+  if (!checks("sample", nullptr)) return;
   const std::vector<float> logits = host(batch.logits, int64_t{batch.rows} * batch.vocab);
   std::vector<SampledToken> want(static_cast<size_t>(batch.rows));
   SampleBatch oracle = batch;
@@ -394,13 +387,13 @@ void CheckedOps::sample(const SampleBatch& batch) {
 
 void CheckedOps::row_linear_add_norm(const Weight& w, const Activation& x, const float* bias, float* residual,
                                      const float* norm, float eps, Activation* out) {
-  if (!checking_) return inner().row_linear_add_norm(checked(w).inner(), x, bias, residual, norm, eps, out);
   // The increment is compared, not the residual, which would hide it. Ranks of a group reach the collective together:
   // the oracle sees only this rank's shards, so partials are checked instead.
   const WeightSpec& spec = w.spec();
-  if (spec.local_shards != spec.virtual_shards)
+  if (spec.local_shards != spec.virtual_shards && checking_)
     return Ops::row_linear_add_norm(w, x, bias, residual, norm, eps, out);
-  starts("row_linear_add_norm", &w);
+  if (!checks("row_linear_add_norm", &w))
+    return inner().row_linear_add_norm(checked(w).inner(), x, bias, residual, norm, eps, out);
   const int64_t count = x.rows * w.rows();
   const std::vector<float> before = host(residual, count), on_host = host(bias, w.rows());
   inner().row_linear_add_norm(checked(w).inner(), x, bias, residual, norm, eps, out);
@@ -423,8 +416,7 @@ void CheckedOps::row_linear_add_norm(const Weight& w, const Activation& x, const
 
 void CheckedOps::reduce_add_norm(const float* partials, int32_t shards, int32_t rows, const float* bias,
                                  float* residual, int64_t cols, const float* norm, float eps, Activation* out) {
-  if (!checking_) return inner().reduce_add_norm(partials, shards, rows, bias, residual, cols, norm, eps, out);
-  starts("reduce_add_norm", nullptr);
+  if (!checks("reduce_add_norm", nullptr)) return inner().reduce_add_norm(partials, shards, rows, bias, residual, cols, norm, eps, out);
   std::vector<float> want = host(residual, rows * cols);
   const std::vector<float> input = host(partials, shards * rows * cols), on_host = host(bias, cols);
   reference_->reduce_add_norm(input.data(), shards, rows, on_host.empty() ? nullptr : on_host.data(), want.data(), cols, nullptr, eps, nullptr);

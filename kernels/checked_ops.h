@@ -49,6 +49,8 @@ class CheckedOps final : public ForwardingOps {
 
   /// While off, ops run on the inner backend alone.
   void set_checking(bool on) { checking_ = on; }
+  /// Only ops whose weight (or, for an op without one, the last weight before it) has a name that passes are checked.
+  void set_filter(std::function<bool(std::string_view tensor)> filter) { filter_ = std::move(filter); }
   /// Called before each op that is checked, with its name and tensor.
   void set_listener(std::function<void(std::string_view op, std::string_view tensor)> listener) { listener_ = std::move(listener); }
 
@@ -85,7 +87,8 @@ class CheckedOps final : public ForwardingOps {
     if (!values.empty()) inner().download(values.data(), device, values.size() * sizeof(T));
     return values;
   }
-  void starts(const char* op, const Weight* weight);
+  /// Whether the op is to be checked; also notes its tensor and tells the listener.
+  bool checks(const char* op, const Weight* weight);
   /// Distance of got to want over columns [first, first + count) of row r.
   CheckFailure measure(const Where& where, const float* got, const float* want, int32_t r, double bound) const;
   void record(const std::string& family, CheckFailure outcome);
@@ -99,6 +102,7 @@ class CheckedOps final : public ForwardingOps {
 
   std::unique_ptr<Ops> reference_;
   bool checking_ = true;
+  std::function<bool(std::string_view)> filter_;
   std::function<void(std::string_view, std::string_view)> listener_;
   std::string last_tensor_;
   int64_t comparisons_ = 0;

@@ -1,7 +1,5 @@
 #include "server/bench.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 
 #include "server/bench/load.h"
@@ -9,6 +7,7 @@
 #include "server/bench/prompts.h"
 #include "server/bench/report.h"
 #include "server/bench/stream.h"
+#include "server/progress_line.h"
 
 namespace slipstream {
 namespace {
@@ -17,26 +16,6 @@ using namespace bench;
 
 constexpr int kGood = 0, kSomeFailed = 1, kBad = 2;
 constexpr int64_t kModelsTimeoutMs = 10'000;
-
-/// A line that is written over itself on a terminal, and nothing elsewhere.
-class ProgressLine {
- public:
-  ~ProgressLine() { clear(); }
-  void show(const std::string& text) {
-    if (!terminal_) return;
-    std::fprintf(stderr, "\r\x1b[K%s", text.c_str());
-    std::fflush(stderr);
-    shown_ = true;
-  }
-  void clear() {
-    if (shown_) std::fputs("\r\x1b[K", stderr);
-    shown_ = false;
-  }
-
- private:
-  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
-  bool shown_ = false;
-};
 
 Result<Target> find_target(const Options& options) {
   Target target;
