@@ -96,7 +96,7 @@ Result<std::vector<EngineText>> run_engine(Checkpoint& checkpoint, const ModelCo
   SLIP_TRY(auto backend, make_backend(options.backend));
   std::unique_ptr<Ops> under_fault;  // outlives the parts
   RankParts parts;
-  if (options.fault) {
+  if (options.fault && backend->name() != "cuda") {  // the CUDA executor takes CudaOps alone
     under_fault = std::move(backend);
     parts.ops = options.fault(*under_fault);
   } else {
