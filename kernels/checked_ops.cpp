@@ -40,7 +40,8 @@ const CheckedWeight& checked(const Weight& w) { return static_cast<const Checked
 
 std::string_view format_of(const WeightPart& part) { return dtype_info(part.dtype).name; }
 
-bool is_block(DType dtype) { return dtype_info(dtype).block_elements > 1; }
+/// Formats that a device may turn into BF16 for products of many rows.
+bool is_coded(DType dtype) { return dtype_info(dtype).block_elements > 1 || dtype == DType::kF8E4M3; }
 
 /// What a cache rounds to: a last-bit difference before it may give the other neighbour.
 double cache_bound(DType dtype) { return dtype == DType::kF32 ? kFloatBound : 4e-3; }
@@ -181,7 +182,7 @@ void CheckedOps::compare_product(const char* op, const Weight& w, const Activati
   // The kernel may have read any form that the weight asks for; each is compared as what it stands for.
   struct Form {
     std::vector<float> values;
-    bool rounds_weights;  // block formats become BF16 for products of many rows
+    bool rounds_weights;  // coded formats may become BF16
   };
   std::vector<Form> forms;
   const uint8_t wanted = inner().activation_forms(checked(w).inner());
@@ -206,7 +207,7 @@ void CheckedOps::compare_product(const char* op, const Weight& w, const Activati
     int64_t first = 0;
     for (size_t p = 0; p < parts.size(); first += parts[p++].rows)
       for (int32_t r = 0; r < x.rows; ++r) {
-        const double bound = (forms[f].rounds_weights && is_block(parts[p].dtype) ? kBf16Bound : kFloatBound) + slack;
+        const double bound = (forms[f].rounds_weights && is_coded(parts[p].dtype) ? kBf16Bound : kFloatBound) + slack;
         CheckFailure now = measure({op, parts[p].name, std::string(format_of(parts[p])), w.rows(), first, parts[p].rows},
                                    got.data(), want.data(), r, bound);
         CheckFailure& kept = best[p * static_cast<size_t>(x.rows) + static_cast<size_t>(r)];

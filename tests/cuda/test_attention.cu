@@ -143,7 +143,7 @@ TEST_CASE("cuda attention: with fixed splits a row's bits do not depend on its c
 }
 
 TEST_CASE("cuda attention: splits side by side and one after the other give the same bits", "[cuda][attention]") {
-  Context context(0);
+  Context context(0, slipstream::test::feature_arch());
   int32_t compared = 0;
   for (const int32_t head_dim : {64, 96, 128, 256})
     for (const int32_t window : {0, 1, 100, 333}) {
@@ -180,7 +180,7 @@ TEST_CASE("cuda attention: splits side by side and one after the other give the 
 }
 
 TEST_CASE("cuda attention: block ids out of range read a wrong row, never foreign memory", "[cuda][attention][walls]") {
-  Context context(0, GENERATE(0, 80));
+  Context context(0, GENERATE(slipstream::test::feature_arch(), 80));
   const int32_t head_dim = GENERATE(64, 80, 128);
   const int32_t split_tokens = head_dim == 80 ? 0 : GENERATE(0, 64);
   AttentionStep step(context, {8, 2, head_dim}, {{500, 1}, {900, 3}, {40, 1}}, {{100, 70}, {300, 40}});

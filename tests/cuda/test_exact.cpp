@@ -56,7 +56,7 @@ int64_t different_bits(const float* a, const float* b, size_t count) {
 }  // namespace
 
 TEST_CASE("cuda exact: a product's row has the same bits in every batch", "[cuda][exact]") {
-  LinearGpu gpu(GENERATE(0, 80), true);
+  LinearGpu gpu(GENERATE(slipstream::test::feature_arch(), 80), true);
   const DType dtype = GENERATE(from_range(all_weight_formats()));
   const int64_t block = dtype_info(dtype).block_elements;
   std::vector<int64_t> widths = {256, 1536, 4096, 5376};  // 1, 6 (12), 16 (32) and 21 (42) stages of K
