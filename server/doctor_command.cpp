@@ -48,6 +48,7 @@ void add_flags(CLI::App& app, Wanted* wanted) {
       ->check(CLI::IsMember({"scalar", "avx2", "avx512vnni"}));
   app.add_option("--cuda-feature-level", o.backend.cuda_feature_level, "With --backend cuda: hold the GPU to sm80, sm86, sm89 or sm120")
       ->check(CLI::IsMember({"sm80", "sm86", "sm89", "sm120"}));
+  app.add_flag("--deterministic", o.backend.deterministic, "With a GPU: its row-exact kernels");
   app.add_flag("--json", wanted->json, "Print one JSON document instead of the tables");
 }
 

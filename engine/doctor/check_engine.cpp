@@ -145,9 +145,9 @@ Result<std::vector<EngineText>> run_engine(Checkpoint& checkpoint, const ModelCo
   return texts;
 }
 
-void check_engine(Probe& plain, std::span<const EngineText> texts, const std::string& backend, DoctorReport* report) {
-  // On the host both run the same sums in the same order. On a GPU another number of rows takes another kernel.
-  const double bound = backend == "cuda" ? 0.25 : 1e-4;
+void check_engine(Probe& plain, std::span<const EngineText> texts, const std::string& backend, bool row_exact, DoctorReport* report) {
+  // With the same sums in the same order only the logarithm differs. Otherwise another number of rows takes another kernel.
+  const double bound = row_exact ? 1e-4 : 0.25;
   const char* name = backend == "cuda" ? "decode from captured graphs" : "decode through slots and cache";
   double worst = 0;
   for (size_t s = 0; s < texts.size(); ++s) {

@@ -53,7 +53,8 @@ inline constexpr int32_t kEngineTokens = 10;  // drawn for each sequence
 Result<std::vector<EngineText>> run_engine(Checkpoint& checkpoint, const ModelConfig& config, const DoctorOptions& options,
                                            const LoadOptions& load, std::span<const int32_t> tokens);
 /// Each token and its log probability must be those of one plain forward pass over the same text.
-void check_engine(Probe& plain, std::span<const EngineText> texts, const std::string& backend, DoctorReport* report);
+/// row_exact: the backend gives a row the same bits in every batch.
+void check_engine(Probe& plain, std::span<const EngineText> texts, const std::string& backend, bool row_exact, DoctorReport* report);
 
 /// Sets report->verdict.
 void give_verdict(DoctorReport* report);

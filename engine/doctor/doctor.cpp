@@ -78,7 +78,8 @@ Status run_checks(const DoctorOptions& options, std::span<const int32_t> tokens,
   report->kernels_text = kernel_report_text(under_test);
 
   progress("the serving executor against a plain forward pass");
-  if (texts.ok()) check_engine(*patient->probe, *texts, under_test.name(), report);
+  if (texts.ok()) check_engine(*patient->probe, *texts, under_test.name(),
+                               under_test.name() != "cuda" || options.backend.deterministic, report);
   check_ops(*patient->probe, *patient->checked, tokens, report, progress);
   progress("the reference's forward pass, " + std::to_string(count) + " rows");
   patient->reference = make_reference_ops(options.reference_threads);

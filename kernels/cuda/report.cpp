@@ -46,7 +46,8 @@ std::vector<MachineFact> CudaOps::machine_report() const {
       {"driver", (module.empty() ? "" : module + ", ") + "for CUDA " + cuda_version(facts.driver_version)},
       {"cuda_runtime", cuda_version(facts.runtime_version)},
       {"cuda_toolkit", cuda_version(CUDART_VERSION)},
-      {"built_for", std::string(built_targets())}};
+      {"built_for", std::string(built_targets())},
+      {"deterministic", context_.deterministic() ? "yes, row-exact kernels" : "no"}};
   if (clock_khz > 0) report.insert(report.begin() + 4, {"highest_clock", std::to_string(clock_khz / 1000) + " MHz"});
   return report;
 }
