@@ -109,7 +109,7 @@ def test_unknown_parameter_is_accepted(server):
 
 FLAG_SAMPLES = {"api-key": "k", "served-model-name": "m", "metrics-api-key": "k", "allowed-origins": "https://example.org", "api-key-file": "keys",
                 "default-chat-template-kwargs": "{}", "speculative-config": "{}", "speculative-config.method": "ngram",
-                "cpu-isa": "scalar", "quantization": "gguf", "chat-template": "template.jinja", "model": "m"}
+                "cpu-isa": "scalar", "cuda-feature-level": "sm80", "quantization": "gguf", "chat-template": "template.jinja", "model": "m"}
 SPECIAL = {"config", "help", "json", "print-config"}
 
 
@@ -126,6 +126,8 @@ def test_flag(binary, tables, row):
     words = [f"--{name}"] if flag["switch"] else [f"--{name}={FLAG_SAMPLES.get(name) or default or 'x'}"]
     if name == "speculative-config.num-speculative-tokens":
         words.append("--speculative-config.method=ngram")
+    if name == "cuda-feature-level":
+        words.append("--backend=cuda")
     result = check_config(binary, *words)
     lines = result.stderr.splitlines()
     if name in ("enforce-eager", "deterministic"):  # served, and without a GPU they have nothing to do

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "engine/run/cuda_executor.h"
+#include "tests/cuda/feature_level.h"
 #include "tests/model/golden_check.h"
 
 namespace slipstream::cuda::test {
@@ -11,7 +12,7 @@ namespace slipstream::cuda::test {
 /// 32 blocks of float cache and 128 tokens of context; on the CPU, or from graphs or eagerly on a GPU.
 inline std::unique_ptr<StepExecutor> make_executor(Checkpoint& file, const ModelConfig& config, bool cuda, bool eager, const DeviceShape& shape) {
   RankParts parts;
-  parts.ops = cuda ? make_cuda_ops({}) : make_cpu_ops({.threads = 1, .isa = ""});
+  parts.ops = cuda ? slipstream::test::gpu_ops() : make_cpu_ops({.threads = 1, .isa = ""});
   LoadOptions load;
   load.max_rows = shape.max_rows;
   load.max_logit_rows = padded_rows(shape.max_logit_rows());

@@ -19,6 +19,8 @@ inline int32_t feature_arch() {
   return *level;
 }
 
-inline std::unique_ptr<Ops> gpu_ops() { return make_cuda_ops({.feature_arch = feature_arch()}); }
+inline std::unique_ptr<Ops> gpu_ops(bool deterministic = false) {
+  return make_cuda_ops({.feature_arch = feature_arch(), .deterministic = deterministic});
+}
 
 }  // namespace slipstream::test

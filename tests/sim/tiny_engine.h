@@ -14,6 +14,7 @@
 #include "engine/run/model_executor.h"
 #include "kernels/ops_decorators.h"
 #include "tests/catch.h"
+#include "tests/cuda/feature_level.h"
 #include "tests/model/model_runner.h"
 #include "tests/model/tiny_model.h"
 
@@ -101,7 +102,7 @@ class TinyEngine {
   std::unique_ptr<StepExecutor> make_rank(const Setup& setup, int32_t rank, Communicator* comm, Ops** ops_out) {
     RankParts parts;
     const bool cuda = setup.backend == "cuda";
-    parts.ops = cuda ? make_cuda_ops({.deterministic = true}) : make_cpu_ops({.threads = 1, .isa = ""});
+    parts.ops = cuda ? gpu_ops(true) : make_cpu_ops({.threads = 1, .isa = ""});
     if (!setup.faults.empty()) parts.ops = std::make_unique<OwningFaultyOps>(std::move(parts.ops), setup.faults);
     if (comm != nullptr) parts.ops->set_comm(comm);
     LoadOptions load;
