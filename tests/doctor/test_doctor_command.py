@@ -37,7 +37,7 @@ def check_document(document, layers):
 @pytest.mark.parametrize("flags", [("--arch", "llama", "--format", "gguf", "--dtype", "Q4_K"), ("--arch", "qwen3"),
                                    ("--arch", "mistral", "--dtype", "BF16")])
 def test_healthy_tiny_models(binary, tmp_path, flags):
-    model = tiny(tmp_path, *flags)
+    model = tiny(tmp_path, *flags, "--layers", "2")
     result = doctor(binary, model, "--backend", "cpu", "--json")
     assert (result.returncode, result.stderr) == (0, ""), result.stdout + result.stderr
     document = json.loads(result.stdout)
