@@ -27,6 +27,15 @@ std::string driver_version() {
   return {};
 }
 
+/// FP8 products of 9 rows and more: linear_f8_sm90.cu where it serves, measured against the others.
+KernelChoice f8_rows_report(const Context& context) {
+  const std::string op = "linear F8_E4M3, 9 rows and more";
+  if (context.arch() == 90 && !context.deterministic()) return {op, "codes to BF16 in registers, wgmma, where it measures faster", "", "90a"};
+  return {op, "as with fewer rows",
+          context.deterministic() ? "row-exact products keep the order of mma.sync"
+                                  : "wgmma is of compute capability 90 only, this is " + std::to_string(context.arch())};
+}
+
 }  // namespace
 
 std::vector<MachineFact> CudaOps::machine_report() const {
@@ -59,6 +68,7 @@ std::vector<KernelChoice> CudaOps::kernel_report() const {
   };
   add({{"embedding, gather", "one pass over the rows asked for", ""}});
   add(linear_report(linear_scratch_));
+  add({f8_rows_report(context_)});
   if (attention_shape_.head_dim > 0) add(attention_report(attention_shape_, context_.arch()));
   add({{"norm, rope, swiglu", "one pass, float in, every wanted form out", ""}});
   add(sample_report(context_));

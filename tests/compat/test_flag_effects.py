@@ -109,6 +109,7 @@ def test_engine_settings(launch):
                 if line.startswith("slipstream:iteration_tokens_total_bucket")}
         assert rows["64"] == rows["+Inf"] >= 8  # 400 tokens in steps of at most 64
         few_threads = threads_of(made)
+        assert " machine backend=cpu processor=" in made.log() and " kernel op=attention kernel=" in made.log()
     with launch("--backend", "cpu", "--threads", "3") as made:
         assert threads_of(made) == few_threads + 2
         complete(made.http, long_prompt(200), max_tokens=1)
@@ -118,6 +119,8 @@ def test_engine_settings(launch):
     assert halves["engine"]["blocks"] in (2 * fulls["engine"]["blocks"], 2 * fulls["engine"]["blocks"] + 1)
     scalar, chosen = (json.dumps(facts["kernels"]) for facts in (halves, fulls))
     assert "scalar" in scalar and "avx" not in scalar
+    assert halves["machine"]["backend"] == "cpu" and halves["machine"]["instructions"] == "scalar" and halves["machine"]["processor"]
+    assert {"op", "kernel", "built_for", "why"} == set(fulls["kernels"][0])
     with open("/proc/cpuinfo") as cpu:
         assert ("avx" in chosen) == (" avx2" in cpu.read())
     for facts in (halves, fulls):

@@ -35,6 +35,16 @@ TEST_CASE("cuda doctor: nothing wrong with tiny models in every stored format", 
     }
 }
 
+TEST_CASE("cuda doctor: nothing wrong with tiny FP8 models", "[cuda][models][doctor]") {
+  for (const std::string& name : golden_f8_names()) {
+    MemoryCheckpoint folder = tiny_safetensors(read_golden(name));
+    const DoctorReport report = examined(folder, on_gpu());
+    INFO(name << '\n' << doctor_text(report));
+    CHECK(report.ok());
+    CHECK(report.ops.at("linear F8_E4M3").cases > 100);
+  }
+}
+
 TEST_CASE("cuda doctor: names a weight that the GPU alone has wrong", "[cuda][models][doctor]") {
   const std::string tensor = "model.layers.1.self_attn.o_proj.weight";
   for (const DType dtype : {DType::kF32, DType::kBF16}) {

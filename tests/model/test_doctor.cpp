@@ -89,6 +89,17 @@ TEST_CASE("doctor finds nothing in healthy quantised models", "[doctor]") {
   }
 }
 
+TEST_CASE("doctor finds nothing in healthy FP8 models", "[doctor]") {
+  for (const std::string& name : golden_f8_names()) {
+    MemoryCheckpoint folder = tiny_safetensors(read_golden(name));
+    const DoctorReport report = examined(folder, options_for("cpu"));
+    INFO(name << "\n" << said(report));
+    CHECK(report.ok());
+    CHECK(report.ops.at("linear F8_E4M3").cases > 100);
+    for (const LayerCheck& layer : report.layers) CHECK(layer.error < 0.5 * layer.bound);
+  }
+}
+
 TEST_CASE("doctor names a weight that one backend has wrong, and its layer", "[doctor]") {
   const Golden golden = read_golden("qwen3");
   for (const int32_t layer : {0, 1})
