@@ -2,7 +2,7 @@
 //
 //   block formats, few rows   int8 tensor cores on the packed tiles                         linear_quant.cuh
 //   BF16, F16, few rows       tensor cores, weights as the 16-row operand                   linear_float.cuh
-//   F8_E4M3, few rows         the same, codes become BF16 in registers (W8A16)              linear_f8.cuh
+//   F8_E4M3, few rows         the same, codes become BF16 in registers (W8A16)              linear_f8.cuh, linear_f8_sm90.cu
 //   many rows                 cuBLASLt; block formats and F8_E4M3 are first dequantised to BF16, slice by slice
 //   F32, and odd columns      one warp a row                                                linear_simple.cu
 // Without cuBLASLt the tensor-core kernels take any number of rows.
