@@ -15,6 +15,9 @@ def clean_environment():
 
 
 def backend_environment():
-    """SLIPSTREAM_TEST_BACKEND as the program's setting: a server that a test starts without --backend runs on it."""
+    """SLIPSTREAM_TEST_BACKEND as the program's setting: a server that a test starts without --backend runs on it; on a GPU
+    in the deterministic mode, since tests compare texts."""
     backend = os.environ.get("SLIPSTREAM_TEST_BACKEND")
-    return {"SLIPSTREAM_BACKEND": backend} if backend else {}
+    if not backend:
+        return {}
+    return {"SLIPSTREAM_BACKEND": backend, **({"SLIPSTREAM_DETERMINISTIC": "true"} if backend == "cuda" else {})}

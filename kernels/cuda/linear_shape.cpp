@@ -40,6 +40,11 @@ TileShape exact_shape(const Context& context, DType dtype, int32_t m) {
   };
   const TileShape few = fit({1, 1, kExactGroups, 4});
   if (m <= 8 && resident_blocks(context, dtype, few, m) > 0) return few;
+  if ((dtype == DType::kBF16 || dtype == DType::kF16) && m <= 64) {
+    TileShape s{m <= 16 ? 2 : 4, 1, kExactGroups, 3};  // one block fills a multiprocessor; 33 and more rows read the weight twice
+    if (resident_blocks(context, dtype, s, m) == 0) s.stages = 2;
+    if (resident_blocks(context, dtype, s, m) > 0) return s;
+  }
   TileShape s{m <= 16 ? 2 : m <= 32 ? 4 : 8, 8, 1, 4};
   s.serial = true;
   s = fit(s);

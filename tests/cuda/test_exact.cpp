@@ -90,6 +90,22 @@ TEST_CASE("cuda exact: a product's row has the same bits in every batch", "[cuda
   }
 }
 
+TEST_CASE("cuda exact: a weight that is taken in slices, too", "[cuda][exact]") {
+  LinearGpu gpu(0, true);
+  for (const DType dtype : {DType::kBF16, DType::kQ8_0}) {
+    const Matrix w = matrix(dtype, 2200, 4096, 5);  // 18 MB of BF16
+    std::mt19937 rng(11);
+    const DeviceRows x(gpu.context, random_floats(rng, 150 * 4096), 150, 4096, wanted_forms(dtype));
+    Product product(gpu, w, 150);
+    const std::vector<float> batch = product(x.x);
+    for (const int32_t row : {0, 1, 63, 64, 149}) {
+      INFO(dtype_info(dtype).name << " row " << row);
+      const std::vector<float> alone = product(rows_of(x.x, row, 1));
+      CHECK(different_bits(batch.data() + static_cast<size_t>(row) * 2200, alone.data(), 2200) == 0);
+    }
+  }
+}
+
 TEST_CASE("cuda exact: without it, the bits do move with the batch", "[cuda][exact]") {
   // What the test above would see if the sums were cut by the number of rows.
   LinearGpu gpu;
