@@ -69,8 +69,12 @@ void require_exact(TinyEngine& engine, bool thorough) {
   require_same(engine.run(cuda({.eager = true, .context = 1300, .slots = 5, .rows = 333}), requests).texts, alone,
                "batch of 5, eager, another longest context");
   require_same(engine.run(cuda({.slots = 3, .rows = 37}), requests).texts, alone, "chunks of at most 37 rows");
-  const Outcome preempted = engine.run(cuda({.slots = 6, .rows = 300, .blocks = 36}), requests);
-  require_same(preempted.texts, alone, "preempted");
+  // the long prompts would leave nobody to preempt
+  const std::vector<std::shared_ptr<Request>> short_ones(requests.begin(), requests.end() - 2);
+  Texts short_alone = alone;
+  std::erase_if(short_alone, [&](const auto& text) { return text.first.first >= short_ones.size(); });
+  const Outcome preempted = engine.run(cuda({.slots = 4, .rows = 64, .blocks = 9}), short_ones);
+  require_same(preempted.texts, short_alone, "preempted");
   REQUIRE(preempted.stats.preemptions > 0);
   const Outcome hits = engine.run(cuda({.slots = 4, .rows = 300, .prefix_caching = true, .rounds = 2}), requests);
   require_same(hits.texts, alone, "prefix hits");
