@@ -91,7 +91,7 @@ TEST_CASE("cuda exact: a product's row has the same bits in every batch", "[cuda
 }
 
 TEST_CASE("cuda exact: a weight that is taken in slices, too", "[cuda][exact]") {
-  LinearGpu gpu(0, true);
+  LinearGpu gpu(slipstream::test::feature_arch(), true);
   for (const DType dtype : {DType::kBF16, DType::kQ8_0}) {
     const Matrix w = matrix(dtype, 2200, 4096, 5);  // 18 MB of BF16
     std::mt19937 rng(11);
