@@ -43,8 +43,8 @@ std::string_view format_of(const WeightPart& part) { return dtype_info(part.dtyp
 /// Formats that a device may turn into BF16 for products of many rows.
 bool is_coded(DType dtype) { return dtype_info(dtype).block_elements > 1 || dtype == DType::kF8E4M3; }
 
-/// What a cache rounds to: a last-bit difference before it may give the other neighbour.
-double cache_bound(DType dtype) { return dtype == DType::kF32 ? kFloatBound : 4e-3; }
+/// What a cache rounds to: a last-bit difference before it may give the other neighbour, of a few values.
+double cache_bound(DType dtype) { return dtype == DType::kF32 ? kFloatBound : dtype == DType::kF8E4M3 ? 0.0625 : 4e-3; }
 
 std::vector<float> floats(const std::vector<uint16_t>& bf16) {
   std::vector<float> out;
@@ -341,6 +341,8 @@ void CheckedOps::attention(const AttentionParams& p) {
   oracle.step = &on_host.step();
   oracle.q = q.data();
   oracle.kv = on_host.kv();
+  const std::vector<uint32_t> mask = host(p.ancestor_mask, rows);
+  oracle.ancestor_mask = mask.empty() ? nullptr : mask.data();
   oracle.out = &out;
   reference_->attention(oracle);
   inner().attention(p);

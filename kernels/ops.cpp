@@ -13,6 +13,13 @@ float* Ops::partials_scratch(size_t floats) {
   return partials_.as<float>();
 }
 
+void check_ancestor_mask(const AttentionParams& params) {
+  if (params.ancestor_mask == nullptr) return;
+  for (const SpanRows& span : params.step->spans)
+    CHECK(span.rows <= kMaskRows, "an ancestor mask over a span of " + std::to_string(span.rows) + " rows, above " +
+                                      std::to_string(kMaskRows));
+}
+
 void Ops::row_linear_add_norm(const Weight& w, const Activation& x, const float* bias, float* residual,
                               const float* norm, float eps, Activation* out) {
   const WeightSpec& spec = w.spec();

@@ -11,7 +11,9 @@
 //                 inside a 32-block of a quantised product the integer dot is exact. Row-parallel weights start a new
 //                 chain per virtual shard; shard sums are added in order 0..S-1, then the residual.
 //   attention     KV tiles of kAttentionTile tokens from position 0; each tile gives (max, sum, accumulator) from
-//                 scratch; tiles merge left to right; K and V are read after rounding to the cache dtype.
+//                 scratch; tiles merge left to right; K and V are read after rounding to the cache dtype. An ancestor mask
+//                 cuts a tile into its runs of visible tokens, each a tile of its own. K and V of a
+//                 kF8E4M3 cache are its codes; the scales are factors of the score's scale and of the result.
 //   norms         sum of squares in kNormLanes interleaved chains, added pairwise at the end.
 #pragma once
 
@@ -40,6 +42,7 @@ struct DeviceError : std::runtime_error {
 
 inline constexpr int kAttentionTile = 32;  // tokens; a multiple of it is every legal cache block size
 inline constexpr int kNormLanes = 16;
+inline constexpr int kMaskRows = 32;       // rows of a span with an ancestor mask
 
 enum class RopeStyle : uint8_t {
   kHalfSplit,    // pairs (i, i + dim/2): Hugging Face layout ("neox")
@@ -58,12 +61,15 @@ struct RopeParams {
 struct KvLayer {
   void* k = nullptr;         // [blocks, kv_heads, block_tokens, head_dim] of dtype
   void* v = nullptr;         // same shape
-  DType dtype = DType::kBF16;  // kF32, kF16 or kBF16
+  DType dtype = DType::kBF16;  // kF32, kF16, kBF16 or kF8E4M3
   int32_t kv_heads = 0;      // on this rank
   int32_t head_dim = 0;
   int32_t block_tokens = 0;
   int32_t group = 0;         // which block table column addresses it
   int32_t blocks = 0;        // in all; 0 when the owner does not say. Devices clamp ids below it as a second wall
+  // kF8E4M3 alone: an element stands for code * scale and is written as the nearest code to x / scale, held at +-448.
+  float k_scale = 1.0f;
+  float v_scale = 1.0f;
 };
 
 /// Consecutive rows of one sequence in a step.
@@ -111,9 +117,15 @@ struct AttentionParams {
   float scale = 0;             // usually 1/sqrt(head_dim)
   int32_t window = 0;          // 0: full; else keys with position > p - window are visible
   bool causal = true;          // false: every row of the span sees the whole span (DFlash blocks)
+  // Tree drafts: null, or per row of the step which rows of its own span it sees, bit i for row i, in place of causal.
+  // Spans have at most kMaskRows rows then; tokens before the span are visible as ever. Memory of the backend.
+  const uint32_t* ancestor_mask = nullptr;  // [rows]
   KvLayer kv;
   Activation* out = nullptr;   // [rows, heads * head_dim]
 };
+
+/// CHECKs that no span has more rows than an ancestor mask has bits. For backends that see the spans on the host.
+void check_ancestor_mask(const AttentionParams& params);
 
 /// Device memory owned by an Ops.
 class Buffer {
@@ -189,6 +201,9 @@ class Ops {
   virtual void plan_attention(int32_t max_rows, int32_t heads, int32_t kv_heads, int32_t head_dim) {
     (void)max_rows, (void)heads, (void)kv_heads, (void)head_dim;
   }
+  /// The cache that steps will read: dtype, head_dim and block_tokens of `kv` are what the kernel report speaks of. Called
+  /// when the cache is made; steps may still bring another.
+  virtual void plan_cache(const KvLayer& kv) { (void)kv; }
   struct MemoryFacts {
     int64_t total = 0, free = 0;  // bytes; total 0: host memory, ask the system
   };

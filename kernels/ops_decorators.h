@@ -34,6 +34,7 @@ class ForwardingOps : public Ops {
   void plan_attention(int32_t max_rows, int32_t heads, int32_t kv_heads, int32_t head_dim) override {
     inner_.plan_attention(max_rows, heads, kv_heads, head_dim);
   }
+  void plan_cache(const KvLayer& kv) override { inner_.plan_cache(kv); }
   MemoryFacts memory() const override { return inner_.memory(); }
   void begin_step(StepInputs* step) override { inner_.begin_step(step); }
   void embed(const Weight& table, const StepInputs& step, float scale, float* out) override;

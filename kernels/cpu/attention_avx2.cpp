@@ -15,6 +15,7 @@ namespace {
 
 float element(const void* base, DType dtype, int64_t i) {
   if (dtype == DType::kF32) return static_cast<const float*>(base)[i];
+  if (dtype == DType::kF8E4M3) return e4m3_to_f32(static_cast<const uint8_t*>(base)[i]);
   const uint16_t half = static_cast<const uint16_t*>(base)[i];
   return dtype == DType::kF16 ? f16_to_f32(half) : bf16_to_f32(half);
 }
@@ -59,8 +60,20 @@ void load_k_bf16(const void* k, int32_t tokens, int32_t head_dim, float* panel) 
     }
 }
 
+/// Eight E4M3 codes. A half float with a code's sign, exponent and mantissa at its own places is 2^-8 of the value,
+/// subnormals included; only the NaN code needs a half of its own.
+inline __m256 load_codes(const uint8_t* codes) {
+  const __m128i wide = _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes)));
+  const __m128i sign = _mm_slli_epi16(_mm_and_si128(wide, _mm_set1_epi16(0x80)), 8);
+  const __m128i size = _mm_and_si128(wide, _mm_set1_epi16(0x7f));
+  const __m128i placed = _mm_blendv_epi8(_mm_slli_epi16(size, 7), _mm_set1_epi16(0x7e00),
+                                         _mm_cmpeq_epi16(size, _mm_set1_epi16(0x7f)));
+  return _mm256_mul_ps(_mm256_cvtph_ps(_mm_or_si128(sign, placed)), _mm256_set1_ps(256.0f));
+}
+
 inline __m256 load_floats(const void* base, DType dtype, int64_t i) {
   if (dtype == DType::kF32) return _mm256_loadu_ps(static_cast<const float*>(base) + i);
+  if (dtype == DType::kF8E4M3) return load_codes(static_cast<const uint8_t*>(base) + i);
   const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(static_cast<const uint16_t*>(base) + i));
   if (dtype == DType::kF16) return _mm256_cvtph_ps(half);
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));

@@ -12,6 +12,7 @@ namespace {
 
 float element(const void* base, DType dtype, int64_t i) {
   if (dtype == DType::kF32) return static_cast<const float*>(base)[i];
+  if (dtype == DType::kF8E4M3) return e4m3_to_f32(static_cast<const uint8_t*>(base)[i]);
   const uint16_t half = static_cast<const uint16_t*>(base)[i];
   return dtype == DType::kF16 ? f16_to_f32(half) : bf16_to_f32(half);
 }

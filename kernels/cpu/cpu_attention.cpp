@@ -17,14 +17,34 @@ std::byte* cache_row(const KvLayer& kv, void* base, const SpanRows& span, int32_
   return static_cast<std::byte*>(base) + row * kv.head_dim * dtype_info(kv.dtype).block_bytes;
 }
 
-/// Tokens that one row sees: [low, high).
+/// Tokens that one row sees: [low, high), without those of its own span that an ancestor mask hides.
 struct Visible {
   int32_t low, high;
 };
 Visible visible(const AttentionParams& p, const SpanRows& span, int32_t row) {
   const int32_t position = span.context + row;
   const int32_t low = p.window > 0 ? std::max(0, position - p.window + 1) : 0;
-  return {low, p.causal ? position + 1 : span.context + span.rows};
+  return {low, p.causal && p.ancestor_mask == nullptr ? position + 1 : span.context + span.rows};
+}
+
+/// body(low, high) for each run of tokens of the tile at `base` that the row sees, ascending and counted from base.
+template <typename Body>
+void for_runs(const AttentionParams& p, const SpanRows& span, int32_t row, int32_t base, const Body& body) {
+  const Visible see = visible(p, span, row);
+  const int32_t end = std::min(see.high - base, kAttentionTile);
+  int32_t low = std::max(see.low - base, 0);
+  if (p.ancestor_mask == nullptr) {
+    if (low < end) body(low, end);
+    return;
+  }
+  const uint32_t mask = p.ancestor_mask[span.first_row + row];
+  const auto seen = [&](int32_t t) { return base + t < span.context || (mask >> (base + t - span.context) & 1u) != 0; };
+  while (low < end) {
+    int32_t high = low;
+    while (high < end && seen(high)) ++high;
+    if (low < high) body(low, high);
+    low = high + 1;
+  }
 }
 
 /// KV heads that one item covers: as many as make whole int8 blocks of output.
@@ -76,8 +96,8 @@ void CpuOps::qkv_norm_rope_cache(const QkvParams& p) {
     for (int32_t h = 0; h < p.kv_heads; ++h) {
       const float* k = row + (p.heads + h) * p.head_dim;
       const float* v = k + p.kv_heads * p.head_dim;
-      kernels_.element->round_to(k, p.head_dim, p.kv.dtype, cache_row(p.kv, p.kv.k, span, h, position));
-      kernels_.element->round_to(v, p.head_dim, p.kv.dtype, cache_row(p.kv, p.kv.v, span, h, position));
+      kernels_.element->round_to(k, p.head_dim, p.kv.dtype, p.kv.k_scale, cache_row(p.kv, p.kv.k, span, h, position));
+      kernels_.element->round_to(v, p.head_dim, p.kv.dtype, p.kv.v_scale, cache_row(p.kv, p.kv.v, span, h, position));
     }
   });
 }
@@ -100,31 +120,36 @@ void CpuOps::attend_item(const AttentionParams& p, const SpanRows& span, int32_t
       kernels.load_k(cache_row(p.kv, p.kv.k, span, kv_head + c, base), p.kv.dtype, tokens, p.head_dim, scratch.k_panel);
       kernels.load_v(cache_row(p.kv, p.kv.v, span, kv_head + c, base), p.kv.dtype, tokens, p.head_dim, scratch.v_panel);
       for (int32_t r = 0; r < rows; ++r) {
-        const Visible see = visible(p, span, row0 + r);
-        const int32_t low = std::max(see.low - base, 0);
-        const int32_t high = std::min(see.high - base, kAttentionTile);
-        if (low >= high) continue;
         const float* q = p.q + (span.first_row + row0 + r) * p.q_stride + int64_t{kv_head + c} * group * p.head_dim;
         // the heads of a group see the same tokens, so they start in the same tile
         AttentionState* mine = scratch.state + r * per_row + c * group;
         bool& started = row_started[r * together + c];
-        AttentionState next[kMaxQueries];
-        for (int32_t g = 0; g < group; ++g)
-          next[g] = {0, 0, started ? scratch.tile_acc + g * p.head_dim : mine[g].acc};
-        kernels.tile(q, group, p.head_dim, p.scale, scratch.k_panel, scratch.v_panel, low, high, next);
-        for (int32_t g = 0; g < group; ++g) {
-          if (started)
-            kernels.merge(&mine[g], next[g], p.head_dim);
-          else
-            mine[g] = next[g];
-        }
-        started = true;
+        for_runs(p, span, row0 + r, base, [&](int32_t low, int32_t high) {
+          AttentionState next[kMaxQueries];
+          for (int32_t g = 0; g < group; ++g)
+            next[g] = {0, 0, started ? scratch.tile_acc + g * p.head_dim : mine[g].acc};
+          kernels.tile(q, group, p.head_dim, p.scale * p.kv.k_scale, scratch.k_panel, scratch.v_panel, low, high, next);
+          for (int32_t g = 0; g < group; ++g) {
+            if (started)
+              kernels.merge(&mine[g], next[g], p.head_dim);
+            else
+              mine[g] = next[g];
+          }
+          started = true;
+        });
       }
     }
   for (int32_t r = 0; r < rows; ++r) {
     float* slice = scratch.query_acc + r * per_row * p.head_dim;
-    for (int32_t i = r * per_row; i < (r + 1) * per_row; ++i)
-      kernels.finish(scratch.state[i], p.head_dim, scratch.state[i].acc);
+    for (int32_t i = r * per_row; i < (r + 1) * per_row; ++i) {
+      AttentionState& total = scratch.state[i];
+      if (row_started[i / group]) {
+        total.sum /= p.kv.v_scale;
+        kernels.finish(total, p.head_dim, total.acc);
+      } else {  // a mask hides everything
+        std::memset(total.acc, 0, static_cast<size_t>(p.head_dim) * sizeof(float));
+      }
+    }
     const int64_t width = int64_t{per_row} * p.head_dim;
     kernels_.element->store(slice, width,
                             output_slice(*p.out, span.first_row + row0 + r, int64_t{kv_head} * group * p.head_dim, width));
@@ -156,7 +181,7 @@ void CpuOps::attend_split(const AttentionParams& p, const SpanRows& span, int32_
       AttentionState state[kMaxQueries];
       for (int32_t g = 0; g < group; ++g) state[g] = {0, 0, at(tile - begin, kv_head * group + g) + 2};
       kernels.tile(p.q + (span.first_row + row) * p.q_stride + int64_t{kv_head} * group * p.head_dim, group, p.head_dim,
-                   p.scale, mine.k_panel, mine.v_panel, low, high, state);
+                   p.scale * p.kv.k_scale, mine.k_panel, mine.v_panel, low, high, state);
       for (int32_t g = 0; g < group; ++g) {
         float* out = at(tile - begin, kv_head * group + g);
         out[0] = state[g].max;
@@ -177,7 +202,10 @@ void CpuOps::attend_split(const AttentionParams& p, const SpanRows& span, int32_
         std::memcpy(total.acc, next.acc, static_cast<size_t>(p.head_dim) * sizeof(float));
       }
   }
-  for (int32_t h = 0; h < p.heads; ++h) kernels.finish(scratch.state[h], p.head_dim, scratch.state[h].acc);
+  for (int32_t h = 0; h < p.heads; ++h) {
+    scratch.state[h].sum /= p.kv.v_scale;
+    kernels.finish(scratch.state[h], p.head_dim, scratch.state[h].acc);
+  }
   kernels_.element->store(scratch.query_acc, int64_t{p.heads} * p.head_dim, activation_row(*p.out, span.first_row + row));
 }
 
@@ -186,6 +214,7 @@ void CpuOps::attention(const AttentionParams& p) {
   CHECK(p.head_dim <= kMaxHeadDim && p.heads % p.kv_heads == 0, "heads must be a multiple of kv_heads");
   CHECK(p.kv.block_tokens % kAttentionTile == 0, "cache blocks must hold whole attention tiles");
   CHECK(step.rows <= p.out->max_rows, "more rows than the activation holds");
+  check_ancestor_mask(p);
   p.out->rows = step.rows;
   const int32_t together = heads_together(p);
   const int32_t per_row = together * (p.heads / p.kv_heads);
@@ -200,7 +229,7 @@ void CpuOps::attention(const AttentionParams& p) {
   const bool may_split = pool_.threads() > 1 && items < 4 * pool_.threads() && p.heads <= kMaxQueries &&
                          p.heads * p.head_dim <= kQueryFloats;
   const auto split = [&](const SpanRows& span) {
-    return may_split && span.rows <= 4 && span.context >= kSplitTiles * kAttentionTile &&
+    return may_split && p.ancestor_mask == nullptr && span.rows <= 4 && span.context >= kSplitTiles * kAttentionTile &&
            (p.window == 0 || p.window >= kSplitTiles * kAttentionTile);
   };
   items = 0;

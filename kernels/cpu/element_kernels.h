@@ -39,8 +39,8 @@ struct ElementKernels {
   void (*rope_table)(int32_t position, const float* inv_freq, int32_t pairs, float factor, float* cosine, float* sine);
   /// Rotates the first 2 * pairs elements of one head in place.
   void (*rope)(float* head, const float* cosine, const float* sine, int32_t pairs, RopeStyle style);
-  /// Rounds to a cache dtype (kF32, kF16, kBF16).
-  void (*round_to)(const float* x, int64_t count, DType dtype, void* out);
+  /// Rounds to a cache dtype (kF32, kF16, kBF16; kF8E4M3: codes of x / scale).
+  void (*round_to)(const float* x, int64_t count, DType dtype, float scale, void* out);
   /// y += x, elementwise
   void (*add)(float* y, const float* x, int64_t count);
 };

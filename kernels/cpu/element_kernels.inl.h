@@ -168,9 +168,14 @@ struct ElementRows {
     }
   }
 
-  static void round_to(const float* x, int64_t count, DType dtype, void* out) {
+  static void round_to(const float* x, int64_t count, DType dtype, float scale, void* out) {
     if (dtype == DType::kF32) {
       std::memcpy(out, x, static_cast<size_t>(count) * sizeof(float));
+      return;
+    }
+    if (dtype == DType::kF8E4M3) {
+      auto* code = static_cast<uint8_t*>(out);
+      for (int64_t i = 0; i < count; ++i) code[i] = f32_to_e4m3(x[i] / scale);
       return;
     }
     auto* half = static_cast<uint16_t*>(out);

@@ -57,8 +57,9 @@ SplitPlan plan_splits(const SplitQuestion& q) {
 
 bool tile_supports(const AttentionArgs& args, std::string* why) {
   std::string reason;
-  if (args.kv.dtype != DType::kBF16)
-    reason = "a cache of " + std::string(dtype_info(args.kv.dtype).name) + " is not BF16";
+  const DType dtype = args.kv.dtype;
+  if (dtype != DType::kBF16 && dtype != DType::kF16 && dtype != DType::kF8E4M3)
+    reason = "a cache of " + std::string(dtype_info(dtype).name) + " is none of BF16, F16, F8_E4M3";
   else if (args.head_dim != 64 && args.head_dim != 96 && args.head_dim != 128 && args.head_dim != 256)
     reason = "head_dim " + std::to_string(args.head_dim) + " is none of 64, 96, 128, 256";
   else if (args.kv.block_tokens % 16 != 0)
@@ -115,13 +116,17 @@ std::vector<KernelChoice> attention_report(const AttentionArgs& args, int32_t ar
   if (!attention_supports(args, arch, &why)) return {{"attention", "none", why}};
   const std::string shape = " d" + std::to_string(args.head_dim);
   if (!why.empty()) return {{"attention" + shape, args.split_tokens > 0 ? "simple fp32, row-exact" : "simple fp32", why}};
+  const std::string elements = args.kv.dtype == DType::kBF16  ? "bf16"
+                               : args.kv.dtype == DType::kF16 ? "f16"
+                               : arch >= 89                   ? "f16, codes widened by cvt"
+                                                              : "f16, codes widened in integers";
   if (args.split_tokens > 0)
-    return {{"attention" + shape, "mma.sync bf16, row-exact: splits of " + std::to_string(args.split_tokens) + " tokens from position 0",
+    return {{"attention" + shape, "mma.sync " + elements + ", row-exact: splits of " + std::to_string(args.split_tokens) + " tokens from position 0",
              "deterministic: one order of sums for decode, verify and prefill"}};
   const bool sm90 = attn::prefill_sm90_supports(args, arch, &why);
-  KernelChoice prefill = {"attention prefill" + shape, "mma.sync bf16", why};
-  if (sm90) prefill = {"attention prefill" + shape, "wgmma bf16, tensor maps", "", "90a"};
-  return {{"attention decode" + shape, "mma.sync bf16, split over the cache", ""}, prefill};
+  KernelChoice prefill = {"attention prefill" + shape, "mma.sync " + elements, why};
+  if (sm90) prefill = {"attention prefill" + shape, "wgmma " + elements + ", tensor maps", "", "90a"};
+  return {{"attention decode" + shape, "mma.sync " + elements + ", split over the cache", ""}, prefill};
 }
 
 }  // namespace slipstream::cuda

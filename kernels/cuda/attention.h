@@ -2,7 +2,7 @@
 // arrays and one layer's cache; no model, no slot, no graph.
 //
 // Spans [0, decode_spans) of the step run in the decode kernel (few rows, the cache split over the GPU), the others in the
-// prefill kernel (tensor-core tiles over rows). Head dims or cache dtypes that neither serves run in the simple kernel.
+// prefill kernel (tensor-core tiles over rows). Head dims or cache dtypes (F32) that neither serves run in the simple kernel.
 #pragma once
 
 #include <cstddef>

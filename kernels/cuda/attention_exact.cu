@@ -9,9 +9,9 @@
 namespace slipstream::cuda::attn {
 namespace {
 
-template <int D, int kTile, int kStages>
+template <DType T, int D, int kTile, int kStages>
 void launch_shape(Context& context, const AttentionArgs& args, const SpanRange& range) {
-  using Serial = TileShape<D, 4, 1, 1, kTile, kStages, false, 2, true>;
+  using Serial = TileShape<T, D, 4, 1, 1, kTile, kStages, false, 2, true>;
   const int64_t packed = int64_t{range.max_rows} * (args.heads / args.kv_heads);
   const int64_t ctas = int64_t{range.spans} * args.kv_heads * ((packed + Serial::kRows - 1) / Serial::kRows);
   const int64_t splits = (int64_t{split_range_tokens(args, range, 16)} + args.split_tokens - 1) / args.split_tokens;
@@ -21,18 +21,28 @@ void launch_shape(Context& context, const AttentionArgs& args, const SpanRange& 
   cuda::launch(context, "attention exact", tile_kernel<Serial>, launch.grid, dim3(Serial::kThreads), Serial::kSharedBytes, launch.params);
 }
 
+template <DType T>
+void launch_for_head(Context& context, const AttentionArgs& args, const SpanRange& range) {
+  if (args.head_dim == 64)
+    launch_shape<T, 64, 64, 4>(context, args, range);
+  else if (args.head_dim == 96)
+    launch_shape<T, 96, 64, 3>(context, args, range);
+  else if (args.head_dim == 128)
+    launch_shape<T, 128, 64, 3>(context, args, range);
+  else
+    launch_shape<T, 256, 32, 3>(context, args, range);
+}
+
 }  // namespace
 
 void launch_exact(Context& context, const AttentionArgs& args, const SpanRange& range) {
   if (range.spans == 0 || range.max_rows == 0 || range.max_context == 0) return;
-  if (args.head_dim == 64)
-    launch_shape<64, 64, 4>(context, args, range);
-  else if (args.head_dim == 96)
-    launch_shape<96, 64, 3>(context, args, range);
-  else if (args.head_dim == 128)
-    launch_shape<128, 64, 3>(context, args, range);
+  if (args.kv.dtype == DType::kF8E4M3)
+    launch_for_head<DType::kF8E4M3>(context, args, range);
+  else if (args.kv.dtype == DType::kF16)
+    launch_for_head<DType::kF16>(context, args, range);
   else
-    launch_shape<256, 32, 3>(context, args, range);
+    launch_for_head<DType::kBF16>(context, args, range);
 }
 
 }  // namespace slipstream::cuda::attn

@@ -20,7 +20,7 @@ SpanRange prefill_range(const StepView& step);
 bool simple_supports(const AttentionArgs& args, std::string* why);
 void launch_simple(Context& context, const AttentionArgs& args);
 
-/// mma.sync kernels: BF16 cache, head dims 64, 96, 128, 256, blocks of a multiple of 16 tokens.
+/// mma.sync kernels: BF16, F16 or E4M3 cache, head dims 64, 96, 128, 256, blocks of a multiple of 16 tokens.
 bool tile_supports(const AttentionArgs& args, std::string* why);
 void launch_decode(Context& context, const AttentionArgs& args, const SpanRange& range);
 void launch_prefill(Context& context, const AttentionArgs& args, const SpanRange& range);

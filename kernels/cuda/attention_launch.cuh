@@ -75,8 +75,8 @@ inline TileLaunch plan_tiles(const AttentionArgs& args, const SpanRange& range, 
   TileParams p{};
   p.q = args.q;
   p.q_stride = args.q_stride;
-  p.k = static_cast<const uint16_t*>(args.kv.k);
-  p.v = static_cast<const uint16_t*>(args.kv.v);
+  p.k = static_cast<const unsigned char*>(args.kv.k);
+  p.v = static_cast<const unsigned char*>(args.kv.v);
   p.block_tables = args.step.block_tables + int64_t{args.kv.group} * args.step.max_spans * args.step.table_stride;
   p.span_first_row = args.step.span_first_row;
   p.span_rows = args.step.span_rows;
@@ -114,7 +114,8 @@ inline TileLaunch plan_tiles(const AttentionArgs& args, const SpanRange& range, 
   p.window = args.window;
   p.causal = args.causal;
   p.from_zero = args.split_tokens > 0;
-  p.scale_log2 = args.scale * 1.44269504f;  // log2(e)
+  p.scale_log2 = args.scale * args.kv.k_scale * 1.44269504f;  // log2(e)
+  p.v_scale = args.kv.v_scale;
 
   const int64_t chunk_splits = int64_t{chunks} * plan.splits;
   CHECK(chunk_splits <= 65535 && range.spans <= 65535, "attention: a step of " + std::to_string(range.spans) + " spans with " +

@@ -10,8 +10,8 @@ namespace slipstream::cuda::attn {
 struct TileParams {
   const float* q;             // [rows, heads, head_dim] with stride q_stride
   int64_t q_stride;
-  const uint16_t* k;          // [blocks, kv_heads, block_tokens, head_dim] BF16
-  const uint16_t* v;
+  const unsigned char* k;     // [blocks, kv_heads, block_tokens, head_dim] of the cache's dtype
+  const unsigned char* v;
   const int32_t* block_tables;   // [spans of the step, table_stride], of the layer's group
   const int32_t* span_first_row;
   const int32_t* span_rows;
@@ -38,7 +38,8 @@ struct TileParams {
   int32_t window;
   bool causal;
   bool from_zero;             // splits are aligned at multiples of split_tokens
-  float scale_log2;           // scale * log2(e)
+  float scale_log2;           // scale * k_scale * log2(e)
+  float v_scale;
 };
 
 /// A chunk of a span: its rows and the tokens that they see. The device's numbers, held inside the launch's bounds.
@@ -141,7 +142,7 @@ __device__ __forceinline__ void merge_row(const TileParams& p, int span_index, i
       }
     }
   }
-  const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
+  const float inverse = sum == 0.0f ? 0.0f : p.v_scale / sum;
   const int64_t out = (int64_t{first_row + r} * p.heads + head) * D;
 #pragma unroll
   for (int i = 0; i < kQuads; ++i) {

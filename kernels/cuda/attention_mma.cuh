@@ -1,12 +1,24 @@
 // The instructions that the tensor-core attention kernels are made of: asynchronous copies, matrix loads, the product and
-// the exponential; and the layout of a K or V row in shared memory. Knows no span and no softmax.
+// the exponential; what they make of a cache's elements; and the layout of a K or V row in shared memory. Knows no span and
+// no softmax.
 #pragma once
 
 #include <cuda_bf16.h>
 
 #include <cstdint>
 
+#include "kernels/cuda/e4m3.cuh"
+#include "kernels/tensor.h"
+
 namespace slipstream::cuda::attn {
+
+/// What the tensor cores multiply: BF16 and F16 as they lie in the cache, E4M3 widened to F16, which holds it exactly.
+template <DType T>
+struct CacheElement {
+  static_assert(T == DType::kBF16 || T == DType::kF16 || T == DType::kF8E4M3);
+  static constexpr int kBytes = T == DType::kF8E4M3 ? 1 : 2;
+  static constexpr bool kHalf = T != DType::kBF16;
+};
 
 __device__ __forceinline__ uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
@@ -38,11 +50,18 @@ __device__ __forceinline__ void load_matrices_transposed(uint32_t (&out)[4], uin
                : "memory");
 }
 
-/// c += a b: a [16, 16], b [16, 8] BF16, c [16, 8] FP32. Lane l holds of c rows l/4 and l/4 + 8, columns 2 (l%4) and +1.
+/// c += a b: a [16, 16], b [16, 8] BF16 or F16, c [16, 8] FP32. Lane l holds of c rows l/4 and l/4 + 8, columns 2 (l%4) and
+/// +1.
+template <bool kHalf>
 __device__ __forceinline__ void multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  if constexpr (kHalf)
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  else
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 __device__ __forceinline__ uint32_t pack_bf16(float low, float high) {
@@ -51,40 +70,64 @@ __device__ __forceinline__ uint32_t pack_bf16(float low, float high) {
   return out;
 }
 
+/// A softmax weight pair as the product takes it.
+template <bool kHalf>
+__device__ __forceinline__ uint32_t pack_pair(float low, float high) {
+  if constexpr (!kHalf) return pack_bf16(low, high);
+  uint32_t out;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+  return out;
+}
+
+/// A pair of a query. Finite values past F16's range are held at its end; infinities and NaN stay what they are.
+template <bool kHalf>
+__device__ __forceinline__ uint32_t pack_query(float low, float high) {
+  constexpr float kLargest = 65504.0f, kInfinity = INFINITY;
+  const auto held = [](float x) {
+    const float size = fabsf(x);
+    return size > kLargest && size < kInfinity ? copysignf(kLargest, x) : x;
+  };
+  if constexpr (kHalf) return pack_pair<true>(held(low), held(high));
+  return pack_bf16(low, high);
+}
+
 __device__ __forceinline__ float exp2_fast(float x) {
   float out;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
   return out;
 }
 
-/// Rows of D BF16 in shared memory as 16-byte chunks, laid out so that eight rows of one chunk column lie in different
-/// banks: chunks are exchanged by the row's low bits, or rows are padded where the row is no multiple of 128 bytes.
-template <int D>
+/// Rows of kRowBytes in shared memory as 16-byte chunks, laid out so that eight rows of one chunk column lie in different
+/// banks: chunks are exchanged by the row's low bits, or rows are padded where neither 64 nor a multiple of 128 bytes long.
+template <int BYTES>
 struct SharedRows {
-  static constexpr bool kExchanged = D % 64 == 0;
-  static constexpr int kChunks = D / 8;
-  static constexpr int kStride = kExchanged ? 2 * D : 2 * D + 16;  // bytes
+  static constexpr int kRowBytes = BYTES;
+  static constexpr bool kExchanged = kRowBytes % 128 == 0 || kRowBytes == 64;
+  static constexpr int kChunks = kRowBytes / 16;
+  static constexpr int kCycle = kRowBytes == 64 ? 4 : 8;  // chunks that change places
+  static constexpr int kStride = kExchanged ? kRowBytes : kRowBytes + 16;  // bytes
   static_assert(kExchanged || (kStride / 16) % 2 == 1);
 
   __device__ __forceinline__ static uint32_t at(int row, int chunk) {
-    return static_cast<uint32_t>(row * kStride + ((kExchanged ? chunk ^ (row & 7) : chunk) << 4));
+    const int exchange = kRowBytes == 64 ? row / 2 % 4 : row % 8;
+    return static_cast<uint32_t>(row * kStride + ((kExchanged ? chunk ^ exchange : chunk) << 4));
   }
 };
 
 /// One lane's addresses for load_matrices over chunk pairs: at(pair) is the offset of chunk 2 * pair + high of `row`, and
 /// rows 8 further are 8 strides further.
-template <int D>
+template <int kRowBytes>
 struct LaneRow {
-  static constexpr bool kExchanged = SharedRows<D>::kExchanged;
-  uint32_t base[kExchanged ? 4 : 1];
+  using Rows = SharedRows<kRowBytes>;
+  static constexpr int kBases = Rows::kExchanged ? Rows::kCycle / 2 : 1;
+  uint32_t base[kBases];
 
   __device__ __forceinline__ LaneRow(int row, int high) {
 #pragma unroll
-    for (int i = 0; i < (kExchanged ? 4 : 1); ++i) base[i] = SharedRows<D>::at(row, 2 * i + high);
+    for (int i = 0; i < kBases; ++i) base[i] = Rows::at(row, 2 * i + high);
   }
   __device__ __forceinline__ uint32_t at(int pair) const {
-    return kExchanged ? base[pair % (kExchanged ? 4 : 1)] + static_cast<uint32_t>(pair / 4) * 128u
-                      : base[0] + static_cast<uint32_t>(pair) * 32u;
+    return base[pair % kBases] + static_cast<uint32_t>(pair / kBases) * static_cast<uint32_t>(32 * kBases);
   }
 };
 

@@ -10,16 +10,30 @@
 
 namespace slipstream::cuda::attn {
 
-void launch_prefill(Context& context, const AttentionArgs& args, const SpanRange& range) {
+namespace {
+
+template <DType T>
+void launch_for_head(Context& context, const AttentionArgs& args, const SpanRange& range) {
   constexpr const char* kName = "attention prefill";
   if (args.head_dim == 64)
-    launch_tile<TileShape<64, 4, 1, 2, 64, 3, true, 2>>(context, args, range, kName);
+    launch_tile<TileShape<T, 64, 4, 1, 2, 64, 3, true, 2>>(context, args, range, kName);
   else if (args.head_dim == 96)
-    launch_tile<TileShape<96, 4, 1, 2, 64, 2, true, 2>>(context, args, range, kName);
+    launch_tile<TileShape<T, 96, 4, 1, 2, 64, 2, true, 2>>(context, args, range, kName);
   else if (args.head_dim == 128)
-    launch_tile<TileShape<128, 4, 1, 2, 64, 2, true, 2>>(context, args, range, kName);
+    launch_tile<TileShape<T, 128, 4, 1, 2, 64, 2, true, 2>>(context, args, range, kName);
   else
-    launch_tile<TileShape<256, 4, 1, 1, 32, 2, true, 2>>(context, args, range, kName);
+    launch_tile<TileShape<T, 256, 4, 1, 1, 32, 2, true, 2>>(context, args, range, kName);
+}
+
+}  // namespace
+
+void launch_prefill(Context& context, const AttentionArgs& args, const SpanRange& range) {
+  if (args.kv.dtype == DType::kF8E4M3)
+    launch_for_head<DType::kF8E4M3>(context, args, range);
+  else if (args.kv.dtype == DType::kF16)
+    launch_for_head<DType::kF16>(context, args, range);
+  else
+    launch_for_head<DType::kBF16>(context, args, range);
 }
 
 }  // namespace slipstream::cuda::attn

@@ -6,6 +6,9 @@
 // and its softmax overlaps the other warpgroup's products. Shared memory: 160 KB at head_dim 128. Operations: 4 * head_dim *
 // heads per row and visible token.
 //
+// An E4M3 cache arrives as codes in a ring of its own (another 64 KB, 32 KB at head_dim 256), from which the three warps
+// beside the copying one widen each tile to F16 where the products read it.
+//
 // Measured on one H200, causal operations: 8k rows with 32/8 heads of 128: 995 us, 552 TFLOP/s (mma.sync: 325, torch's flash
 // attention: 310); 2k after a prefix of 6k: 577; 2k alone: 347; heads of 256: 582, of 96: 434, of 64: 349 (there the
 // exponentials are the limit). A tile of 128 tokens costs 1.7 us (650 TFLOP/s), a chunk 9 us besides; taking chunks from a
@@ -16,20 +19,29 @@
 namespace slipstream::cuda::attn {
 namespace {
 
-/// Rows of D BF16 as column groups of kRowBytes, [D / kColumns][rows][kColumns], each swizzled as tensor maps do it.
-template <int D, int TILE>
+/// Rows of D BF16 or F16 as column groups of kRowBytes, [D / kColumns][rows][kColumns], each swizzled as tensor maps do it.
+template <DType T, int D, int TILE>
 struct WgmmaShape {
+  static constexpr bool kHalf = CacheElement<T>::kHalf, kCodes = CacheElement<T>::kBytes == 1;
   static constexpr int kHeadDim = D, kTile = TILE, kStages = 2, kRows = 128, kThreads = 384;
   static constexpr int kRowBytes = D % 64 == 0 ? 128 : 64, kColumns = kRowBytes / 2, kGroups = D / kColumns;
   static constexpr uint32_t kTileBytes = TILE * D * 2, kQBytes = kRows * D * 2;
-  static constexpr uint32_t kKAt = kQBytes, kVAt = kKAt + kStages * kTileBytes, kBarriersAt = kVAt + kStages * kTileBytes;
-  static constexpr uint32_t kSharedBytes = kBarriersAt + 4 * kStages * 8 + 1024;  // and the way to a multiple of 1024
+  // Codes of K and V of successive tiles in turn, [slots][TILE][D].
+  static constexpr int kCodeSlots = !kCodes ? 0 : D == 256 ? 2 : 4;
+  static constexpr uint32_t kCodeBytes = TILE * D;
+  // Registers of a thread of the copying warpgroup and of the two others; the launch bounds leave the CTA 384 * 168.
+  static constexpr int kFewRegisters = kCodes ? 40 : 24, kManyRegisters = kCodes ? 232 : 240;
+  static_assert(128 * kFewRegisters + 256 * kManyRegisters <= 384 * 168);
+  static constexpr uint32_t kKAt = kQBytes, kVAt = kKAt + kStages * kTileBytes, kCodesAt = kVAt + kStages * kTileBytes;
+  static constexpr uint32_t kBarriersAt = kCodesAt + kCodeSlots * kCodeBytes;
+  static constexpr uint32_t kCodeBarriersAt = kBarriersAt + 4 * kStages * 8;  // per slot: full, empty
+  static constexpr uint32_t kSharedBytes = kCodeBarriersAt + 2 * kCodeSlots * 8 + 1024;  // and the way to a multiple of 1024
   static_assert(kSharedBytes <= 227 * 1024 && kGroups * kColumns == D);
 };
 
 struct WgmmaParams {
   TileParams tile;
-  CUtensorMap k, v;  // [kv_blocks * kv_heads * block_tokens, head_dim], boxes [box_tokens, kColumns]
+  CUtensorMap k, v;  // [kv_blocks * kv_heads * block_tokens, head_dim], boxes [box_tokens, kColumns]; of codes [box_tokens, D]
   int32_t box_tokens;
 };
 
@@ -60,6 +72,18 @@ __device__ void copy_tiles(const WgmmaParams& w, const Chunk& c, int span, int k
     const int next = tile + 1 < tiles ? row_of(tile + 1) : 0;
 #pragma unroll
     for (int part = 0; part < 2; ++part) {  // K, V
+      if constexpr (S::kCodes) {
+        const int item = 2 * tile + part, slot = item % S::kCodeSlots;
+        const uint32_t full = shared + S::kCodeBarriersAt + static_cast<uint32_t>(slot * 16);
+        barrier_wait(full + 8, (static_cast<uint32_t>(item / S::kCodeSlots) & 1u) ^ 1u);
+        if (lane == 0) barrier_expect(full, S::kCodeBytes);
+        __syncwarp();
+        if (lane < boxes)
+          copy_box(shared + S::kCodesAt + static_cast<uint32_t>(slot) * S::kCodeBytes +
+                       static_cast<uint32_t>(lane * w.box_tokens * S::kHeadDim),
+                   part == 0 ? &w.k : &w.v, 0, row, full);
+        continue;
+      }
       const uint32_t full = barriers + static_cast<uint32_t>((2 * part * S::kStages + stage) * 8);
       const uint32_t empty = full + S::kStages * 8;
       const uint32_t to = shared + (part == 0 ? S::kKAt : S::kVAt) + static_cast<uint32_t>(stage) * S::kTileBytes;
@@ -76,6 +100,47 @@ __device__ void copy_tiles(const WgmmaParams& w, const Chunk& c, int span, int k
   }
 }
 
+/// Three warps: codes of each tile to F16, in the order in which copy_tiles brings them.
+template <class S>
+__device__ void widen_tiles(int tiles, unsigned char* shared_bytes, uint32_t shared, uint32_t barriers) {
+  constexpr int kRowChunks = S::kHeadDim / 16;  // 16 codes become two chunks of eight F16
+  constexpr int kChunks = S::kRowBytes / 16;    // of a column group's row; the swizzle exchanges them
+  const int thread = static_cast<int>(threadIdx.x) - 32;
+#pragma unroll 1
+  for (int item = 0; item < 2 * tiles; ++item) {
+    const int tile = item / 2, part = item % 2, slot = item % S::kCodeSlots, stage = tile % S::kStages;
+    const uint32_t code_full = shared + S::kCodeBarriersAt + static_cast<uint32_t>(slot * 16);
+    const uint32_t full = barriers + static_cast<uint32_t>((2 * part * S::kStages + stage) * 8);
+    barrier_wait(full + S::kStages * 8, (static_cast<uint32_t>(tile / S::kStages) & 1u) ^ 1u);  // nobody reads the stage
+    barrier_wait(code_full, static_cast<uint32_t>(item / S::kCodeSlots) & 1u);
+    const unsigned char* from = shared_bytes + S::kCodesAt + static_cast<uint32_t>(slot) * S::kCodeBytes;
+    unsigned char* to = shared_bytes + (part == 0 ? S::kKAt : S::kVAt) + static_cast<uint32_t>(stage) * S::kTileBytes;
+#pragma unroll 2
+    for (int i = thread; i < S::kTile * kRowChunks; i += 96) {
+      const int row = i / kRowChunks, chunk = i % kRowChunks;
+      const uint4 codes = reinterpret_cast<const uint4*>(from)[i];
+      uint4 wide[2];
+      e4m3_widen(codes.x, wide[0].x, wide[0].y);
+      e4m3_widen(codes.y, wide[0].z, wide[0].w);
+      e4m3_widen(codes.z, wide[1].x, wide[1].y);
+      e4m3_widen(codes.w, wide[1].z, wide[1].w);
+      const int exchange = kChunks == 8 ? row % 8 : row / 2 % 4;
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const int chunk8 = 2 * chunk + j;
+        const int at = ((chunk8 / kChunks) * S::kTile + row) * S::kRowBytes + ((chunk8 % kChunks) ^ exchange) * 16;
+        *reinterpret_cast<uint4*>(to + at) = wide[j];
+      }
+    }
+    fence_async();
+    __syncwarp();
+    if (thread % 32 == 0) {
+      barrier_arrive(full);
+      barrier_arrive(code_full + 8);
+    }
+  }
+}
+
 /// One warpgroup's 64 packed rows.
 template <class S>
 __device__ __forceinline__ void multiply_tiles(const TileParams& p, const Chunk& c, int span_index, int kv_head, int split,
@@ -86,7 +151,7 @@ __device__ __forceinline__ void multiply_tiles(const TileParams& p, const Chunk&
   const int warp = (thread / 32) % 4, lane = thread % 32;
   const bool diagonal = p.causal && p.ancestor_mask == nullptr;
 
-  // Q of both warpgroups to shared memory, rounded to BF16; rows past the end repeat the last one and are never stored.
+  // Q of both warpgroups to shared memory, rounded; rows past the end repeat the last one and are never stored.
 #pragma unroll 4
   for (int i = thread; i < S::kRows * (D / 8); i += kConsumers) {
     const int row = i / (D / 8), chunk8 = i % (D / 8), m = min(c.m0 + row, c.m_total - 1);
@@ -95,8 +160,8 @@ __device__ __forceinline__ void multiply_tiles(const TileParams& p, const Chunk&
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
       const float4 x = __ldg(reinterpret_cast<const float4*>(from) + j);
-      packed[2 * j] = pack_bf16(x.x, x.y);
-      packed[2 * j + 1] = pack_bf16(x.z, x.w);
+      packed[2 * j] = pack_query<S::kHalf>(x.x, x.y);
+      packed[2 * j + 1] = pack_query<S::kHalf>(x.z, x.w);
     }
     constexpr int kChunks = S::kRowBytes / 16;  // of a column group's row; the swizzle exchanges them
     const int exchanged = (chunk8 % kChunks) ^ (kChunks == 8 ? row % 8 : row / 2 % 4);
@@ -132,7 +197,7 @@ __device__ __forceinline__ void multiply_tiles(const TileParams& p, const Chunk&
       constexpr int kSteps = S::kColumns / 16;  // of a column group
       const uint32_t q_at = static_cast<uint32_t>((i / kSteps) * S::kRows * S::kRowBytes + (i % kSteps) * 32) >> 4;
       const uint32_t k_at = static_cast<uint32_t>((i / kSteps) * kTile * S::kRowBytes + (i % kSteps) * 32) >> 4;
-      wgmma_shared(scores, q_matrix + q_at, k_tile + k_at, i > 0);
+      wgmma_shared<S::kHalf>(scores, q_matrix + q_at, k_tile + k_at, i > 0);
     }
     wgmma_commit();
   };
@@ -156,7 +221,7 @@ __device__ __forceinline__ void multiply_tiles(const TileParams& p, const Chunk&
     wgmma_fence();
 #pragma unroll
     for (int i = 0; i < kTile / 16; ++i)
-      wgmma_registers(out, weights[i], v_tile + (static_cast<uint32_t>(i * 16 * S::kRowBytes) >> 4));
+      wgmma_registers<S::kHalf>(out, weights[i], v_tile + (static_cast<uint32_t>(i * 16 * S::kRowBytes) >> 4));
     wgmma_commit();
   };
   const auto release = [&](int kind, int tile) {
@@ -208,7 +273,7 @@ __device__ __forceinline__ void multiply_tiles(const TileParams& p, const Chunk&
 #pragma unroll
     for (int i = 0; i < kTile / 16; ++i)
 #pragma unroll
-      for (int j = 0; j < 4; ++j) weights[i][j] = pack_bf16(scores[8 * i + 2 * j], scores[8 * i + 2 * j + 1]);
+      for (int j = 0; j < 4; ++j) weights[i][j] = pack_pair<S::kHalf>(scores[8 * i + 2 * j], scores[8 * i + 2 * j + 1]);
   };
 
   if (group == 1 && tiles > 1) named_arrive<kConsumers>(kTurn);  // the first turn is the first warpgroup's
@@ -256,7 +321,7 @@ __device__ __forceinline__ void multiply_tiles(const TileParams& p, const Chunk&
     const bool whole = c.active == 1;
     const int64_t at = whole ? (int64_t{c.first_row + r} * p.heads + head)
                              : ((int64_t{span_index} * p.max_rows + r) * p.heads + head) * p.splits + split;
-    const float factor = !whole ? 1.0f : sum == 0.0f ? 0.0f : 1.0f / sum;
+    const float factor = !whole ? 1.0f : sum == 0.0f ? 0.0f : p.v_scale / sum;
     if (!whole && lane % 4 == 0) p.stats[at] = {row_max[half], sum};
 #pragma unroll
     for (int j = 0; j < D / 8; ++j) {
@@ -291,21 +356,29 @@ __global__ void __launch_bounds__(S::kThreads, 1) wgmma_kernel(const __grid_cons
   const int start = c.origin + split * p.split_tokens, end = min(c.high, start + p.split_tokens);
   const int tiles = (end - start + S::kTile - 1) / S::kTile;
 
-  // Barriers per stage: K full, K empty, V full, V empty. Eight consumer warps empty a stage.
+  // Barriers per stage: K full, K empty, V full, V empty. Eight consumer warps empty a stage; the copy engine fills it, or
+  // three warps that widen codes.
   if (threadIdx.x == 0) {
     for (int kind = 0; kind < 4; ++kind)
       for (int stage = 0; stage < S::kStages; ++stage)
-        barrier_init(barriers + static_cast<uint32_t>((kind * S::kStages + stage) * 8), kind % 2 == 0 ? 1 : 8);
+        barrier_init(barriers + static_cast<uint32_t>((kind * S::kStages + stage) * 8), kind % 2 == 1 ? 8 : S::kCodes ? 3 : 1);
+    for (int slot = 0; slot < S::kCodeSlots; ++slot) {
+      barrier_init(shared + S::kCodeBarriersAt + static_cast<uint32_t>(slot * 16), 1);
+      barrier_init(shared + S::kCodeBarriersAt + static_cast<uint32_t>(slot * 16 + 8), 3);
+    }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     prefetch_map(&w.k);
     prefetch_map(&w.v);
   }
   __syncthreads();
   if (threadIdx.x < 128) {
-    give_registers<24>();  // 128 * 24 + 256 * 240 is what the launch bounds leave the CTA
-    if (threadIdx.x < 32) copy_tiles<S>(w, c, span, kv_head, start, end, tiles, shared, barriers);
+    give_registers<S::kFewRegisters>();
+    if (threadIdx.x < 32)
+      copy_tiles<S>(w, c, span, kv_head, start, end, tiles, shared, barriers);
+    else if constexpr (S::kCodes)
+      widen_tiles<S>(tiles, shared_bytes, shared, barriers);
   } else {
-    take_registers<240>();
+    take_registers<S::kManyRegisters>();
     multiply_tiles<S>(p, c, span_index, kv_head, split, start, end, tiles, shared_bytes, shared, barriers);
   }
 #endif
@@ -329,12 +402,14 @@ CUtensorMap cache_map(void* cache, const AttentionArgs& args, int32_t box_tokens
   const int64_t rows = std::min<int64_t>(int64_t{args.kv_blocks} * args.kv_heads * args.kv.block_tokens,
                                          std::numeric_limits<int32_t>::max());
   const cuuint64_t sizes[2] = {static_cast<cuuint64_t>(S::kHeadDim), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t strides[1] = {static_cast<cuuint64_t>(S::kHeadDim) * 2};
-  const cuuint32_t box[2] = {S::kColumns, static_cast<cuuint32_t>(box_tokens)}, steps[2] = {1, 1};
+  const cuuint64_t strides[1] = {static_cast<cuuint64_t>(S::kHeadDim) * (S::kCodes ? 1 : 2)};
+  const cuuint32_t box[2] = {static_cast<cuuint32_t>(S::kCodes ? S::kHeadDim : S::kColumns), static_cast<cuuint32_t>(box_tokens)}, steps[2] = {1, 1};
   CUtensorMap map{};
-  const CUresult result = encoder()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, cache, sizes, strides, box, steps,
-                                    CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                    S::kRowBytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
+  const CUresult result = encoder()(&map, S::kCodes ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, cache,
+                                    sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                    S::kCodes            ? CU_TENSOR_MAP_SWIZZLE_NONE
+                                    : S::kRowBytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B
+                                                          : CU_TENSOR_MAP_SWIZZLE_64B,
                                     CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   CHECK(result == CUDA_SUCCESS, "a tensor map of " + std::to_string(rows) + " rows was refused: " + std::to_string(result));
   return map;
@@ -353,6 +428,18 @@ void launch_wgmma(Context& context, const AttentionArgs& args, const SpanRange& 
         "raise the attention kernel's shared memory");
   cuda::launch(context, kName, wgmma_kernel<S>, launch.grid, dim3(S::kThreads), S::kSharedBytes, w);
   launch_merge<S::kHeadDim>(context, launch, range, kName);
+}
+
+template <DType T>
+void launch_for_head(Context& context, const AttentionArgs& args, const SpanRange& range) {
+  if (args.head_dim == 64)
+    launch_wgmma<WgmmaShape<T, 64, 128>>(context, args, range);
+  else if (args.head_dim == 96)
+    launch_wgmma<WgmmaShape<T, 96, 128>>(context, args, range);
+  else if (args.head_dim == 128)
+    launch_wgmma<WgmmaShape<T, 128, 128>>(context, args, range);
+  else
+    launch_wgmma<WgmmaShape<T, 256, 64>>(context, args, range);
 }
 
 }  // namespace
@@ -375,14 +462,12 @@ bool prefill_sm90_supports(const AttentionArgs& args, int32_t arch, std::string*
 
 void launch_prefill_sm90(Context& context, const AttentionArgs& args, const SpanRange& range) {
   if (range.spans == 0 || range.max_rows == 0 || range.max_context == 0) return;
-  if (args.head_dim == 64)
-    launch_wgmma<WgmmaShape<64, 128>>(context, args, range);
-  else if (args.head_dim == 96)
-    launch_wgmma<WgmmaShape<96, 128>>(context, args, range);
-  else if (args.head_dim == 128)
-    launch_wgmma<WgmmaShape<128, 128>>(context, args, range);
+  if (args.kv.dtype == DType::kF8E4M3)
+    launch_for_head<DType::kF8E4M3>(context, args, range);
+  else if (args.kv.dtype == DType::kF16)
+    launch_for_head<DType::kF16>(context, args, range);
   else
-    launch_wgmma<WgmmaShape<256, 64>>(context, args, range);
+    launch_for_head<DType::kBF16>(context, args, range);
 }
 
 }  // namespace slipstream::cuda::attn

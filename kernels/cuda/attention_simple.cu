@@ -4,6 +4,7 @@
 // softmax with the accumulator spread over the lanes. The four warps merge in shared memory.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include "kernels/check.h"
 #include "kernels/cuda/attention_kernels.h"
@@ -18,6 +19,7 @@ constexpr int kPerLane = kMaxHeadDim / 32;
 __device__ float load(const float* p) { return *p; }
 __device__ float load(const __half* p) { return __half2float(*p); }
 __device__ float load(const __nv_bfloat16* p) { return __bfloat162float(*p); }
+__device__ float load(const __nv_fp8_e4m3* p) { return static_cast<float>(*p); }
 
 template <typename T>
 __global__ void __launch_bounds__(32 * kWarps) simple_kernel(const AttentionArgs a) {
@@ -55,7 +57,7 @@ __global__ void __launch_bounds__(32 * kWarps) simple_kernel(const AttentionArgs
     for (int i = 0; i < kPerLane; ++i)
       if (lane + 32 * i < a.head_dim) score += q[i] * load(k + lane + 32 * i);
     for (int offset = 16; offset > 0; offset /= 2) score += __shfl_xor_sync(0xffffffffu, score, offset);
-    score *= a.scale;
+    score *= a.scale * a.kv.k_scale;
     const float now = fmaxf(top, score), keep = expf(top - now), weight = expf(score - now);
     top = now;
     sum = sum * keep + weight;
@@ -80,7 +82,7 @@ __global__ void __launch_bounds__(32 * kWarps) simple_kernel(const AttentionArgs
   for (int d = static_cast<int>(threadIdx.x); d < a.head_dim; d += 32 * kWarps) {
     float value = 0.0f;
     for (int w = 0; w < kWarps; ++w) value += accs[w][d] * factor[w];
-    value = all_sum == 0.0f ? 0.0f : value / all_sum;
+    value = all_sum == 0.0f ? 0.0f : value * a.kv.v_scale / all_sum;
     const int64_t at = (int64_t{row} * a.heads + head) * a.head_dim + d;
     if (a.out_f32 != nullptr) a.out_f32[at] = value;
     if (a.out_bf16 != nullptr) a.out_bf16[at] = __bfloat16_as_ushort(__float2bfloat16_rn(value));
@@ -93,8 +95,9 @@ bool simple_supports(const AttentionArgs& args, std::string* why) {
   std::string reason;
   if (args.head_dim < 1 || args.head_dim > kMaxHeadDim)
     reason = "head_dim " + std::to_string(args.head_dim) + " is above " + std::to_string(kMaxHeadDim);
-  else if (args.kv.dtype != DType::kF32 && args.kv.dtype != DType::kF16 && args.kv.dtype != DType::kBF16)
-    reason = "a cache of " + std::string(dtype_info(args.kv.dtype).name) + " is none of F32, F16, BF16";
+  else if (args.kv.dtype != DType::kF32 && args.kv.dtype != DType::kF16 && args.kv.dtype != DType::kBF16 &&
+           args.kv.dtype != DType::kF8E4M3)
+    reason = "a cache of " + std::string(dtype_info(args.kv.dtype).name) + " is none of F32, F16, BF16, F8_E4M3";
   else if (args.kv_heads < 1 || args.heads % args.kv_heads != 0)
     reason = std::to_string(args.heads) + " heads are no multiple of " + std::to_string(args.kv_heads) + " KV heads";
   if (why != nullptr) *why = reason;
@@ -110,6 +113,8 @@ void launch_simple(Context& context, const AttentionArgs& args) {
     simple_kernel<float><<<grid, 32 * kWarps, 0, context.stream()>>>(args);
   else if (args.kv.dtype == DType::kF16)
     simple_kernel<__half><<<grid, 32 * kWarps, 0, context.stream()>>>(args);
+  else if (args.kv.dtype == DType::kF8E4M3)
+    simple_kernel<__nv_fp8_e4m3><<<grid, 32 * kWarps, 0, context.stream()>>>(args);
   else
     simple_kernel<__nv_bfloat16><<<grid, 32 * kWarps, 0, context.stream()>>>(args);
   context.check_launch("attention simple");

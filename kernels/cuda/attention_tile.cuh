@@ -6,6 +6,10 @@
 // kWarpsM x kWarpsN warps divide the rows and the tokens of each tile; with kWarpsN = kWarps a warp loads exactly the tokens
 // that it multiplies, and no barrier is met until the end.
 //
+// An E4M3 cache is widened to F16 between shared memory and the products, in registers and without an exchange of lanes: a
+// lane's four codes of K are neighbours in the head, so the head is summed in another order (the queries' as well); its
+// codes of V are two neighbours for two tokens, so one product takes the even and one the odd elements of the head.
+//
 // Splits: each writes (accumulator, max, sum) of its rows. Few rows are merged, left to right, by the CTA of a chunk that
 // finishes last; many by a launch of their own. A chunk with one active split writes its output at once.
 #pragma once
@@ -14,10 +18,12 @@
 
 namespace slipstream::cuda::attn {
 
-/// D head dim; WM x WN warps; MT 16-row tiles per warp; TILE tokens per stage; QS: Q in shared memory, not in registers;
-/// SERIAL: a CTA goes through all splits of its chunk.
-template <int D, int WM, int WN, int MT, int TILE, int STAGES, bool QS, int CTAS, bool SERIAL = false>
+/// T cache dtype; D head dim; WM x WN warps; MT 16-row tiles per warp; TILE tokens per stage; QS: Q in shared memory, not in
+/// registers; SERIAL: a CTA goes through all splits of its chunk.
+template <DType T, int D, int WM, int WN, int MT, int TILE, int STAGES, bool QS, int CTAS, bool SERIAL = false>
 struct TileShape {
+  using Element = CacheElement<T>;
+  static constexpr bool kWide = Element::kBytes == 2;                    // multiplied as they lie
   static constexpr int kHeadDim = D, kWarpsM = WM, kWarpsN = WN, kRowTiles = MT, kTile = TILE, kStages = STAGES;
   static constexpr bool kQShared = QS, kSerial = SERIAL;
   static constexpr int kWarps = WM * WN, kThreads = 32 * kWarps, kCtas = CTAS;
@@ -26,15 +32,17 @@ struct TileShape {
   static constexpr int kGroups = TILE / 16;                              // loads go by 16 tokens, contiguous in the cache
   static constexpr int kLoaders = kWarps > kGroups ? kWarps / kGroups : 1;  // warps that share a group
   static constexpr int kWarpGroups = kWarps > kGroups ? 1 : kGroups / kWarps;
-  static constexpr bool kPrivate = WN == kGroups && WM == 1;             // each warp loads its own tokens
-  static constexpr uint32_t kTileBytes = TILE * SharedRows<D>::kStride;  // of K or V
-  static constexpr uint32_t kQBytes = QS ? kRows * SharedRows<D>::kStride : 0;
+  static constexpr bool kPrivate = WM == 1 && kLoaders == 1;             // each warp loads its own tokens
+  using Rows = SharedRows<D * Element::kBytes>;                          // of K and V
+  using QRows = SharedRows<D * 2>;
+  static constexpr uint32_t kTileBytes = TILE * Rows::kStride;           // of K or V
+  static constexpr uint32_t kQBytes = QS ? kRows * QRows::kStride : 0;
   static constexpr uint32_t kRingBytes = 2 * STAGES * kTileBytes;
   // After the last tile the ring holds the warps' accumulators, [WN, rows, D] and their (max, sum).
   static constexpr uint32_t kMergeBytes = WN > 1 ? WN * kRows * (D * 4 + 8) : 0;
   static constexpr uint32_t kSharedBytes = kQBytes + (kRingBytes > kMergeBytes ? kRingBytes : kMergeBytes);
   static_assert(kWarpTokens % 16 == 0 && kSharedBytes <= 99 * 1024);
-  static_assert(16 * (D / 8) % (32 * kLoaders) == 0);
+  static_assert(kGroups % kWarps == 0 || kWarps % kGroups == 0);
   static_assert(WN == 1 || MT == 1);
   static_assert(WN == 1 || !SERIAL, "the splits of a row belong to one warp");
   static_assert(!(QS && kPrivate), "Q in shared memory needs the barrier that private warps do without");
@@ -42,26 +50,52 @@ struct TileShape {
 
 /// One warp's share of 16 tokens [16, D], contiguous in the cache, those outside [first, last) as zeros.
 template <class S>
-__device__ __forceinline__ void load_tokens(uint32_t to, const uint16_t* from, int first, int last, int part, int lane) {
-  constexpr int kChunks = S::kHeadDim / 8, kSteps = 16 * kChunks / (32 * S::kLoaders);
+__device__ __forceinline__ void load_tokens(uint32_t to, const unsigned char* from, int first, int last, int part, int lane) {
+  constexpr int kChunks = S::Rows::kChunks, kAll = 16 * kChunks, kTogether = 32 * S::kLoaders;
   const bool whole = first <= 0 && last >= 16;
 #pragma unroll
-  for (int i = 0; i < kSteps; ++i) {
-    const int index = (part * kSteps + i) * 32 + lane, token = index / kChunks, chunk = index % kChunks;
-    const uint32_t target = to + SharedRows<S::kHeadDim>::at(token, chunk);
+  for (int i = 0; i < (kAll + kTogether - 1) / kTogether; ++i) {
+    const int index = (i * S::kLoaders + part) * 32 + lane, token = index / kChunks, chunk = index % kChunks;
+    if (kAll % kTogether != 0 && index >= kAll) return;
+    const uint32_t target = to + S::Rows::at(token, chunk);
     if (whole)
-      copy_async(target, from + index * 8);
+      copy_async(target, from + index * 16);
     else
-      copy_async(target, from + index * 8, token >= first && token < last ? 16u : 0u);
+      copy_async(target, from + index * 16, token >= first && token < last ? 16u : 0u);
   }
 }
+
+/// Where a lane's pair `pair` of a 16-element group of the head begins: of the queries, whose pairs are 2c, 2c + 1 and the
+/// same 8 further for elements that are multiplied as they lie, and 4 neighbours for codes, as the lane holds them of K.
+template <class S>
+__device__ __forceinline__ int query_pair(int c, int pair) {
+  return S::kWide ? 2 * c + 8 * pair : 4 * c + 2 * pair;
+}
+
+/// Pair `j` of a lane's accumulators of one row half, and the column where it begins.
+template <class S>
+struct OutputPair {
+  float2 value;
+  int column;
+  __device__ __forceinline__ OutputPair(const float (&out)[S::kHeadDim / 8][4], int j, int half, int c) {
+    if constexpr (S::kWide) {
+      value = {out[j][2 * half], out[j][2 * half + 1]};
+      column = j * 8 + 2 * c;
+    } else {
+      value = {out[j & ~1][2 * half + (j & 1)], out[j | 1][2 * half + (j & 1)]};
+      column = (j / 2) * 16 + 4 * c + 2 * (j & 1);
+    }
+  }
+};
 
 /// Grid [kv_heads, chunks * splits, spans]; the chunks with most to read come first.
 template <class S>
 __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __grid_constant__ TileParams p) {
   constexpr int D = S::kHeadDim, MT = S::kRowTiles, kStages = S::kStages, kTile = S::kTile;
   constexpr int kPairs = S::kWarpTokens / 16;
-  using Rows = SharedRows<D>;
+  constexpr bool kHalf = S::Element::kHalf;
+  using Rows = typename S::Rows;
+  using QRows = typename S::QRows;
   extern __shared__ __align__(128) unsigned char shared[];
 
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
@@ -84,12 +118,13 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
 
   // ---- loads ----
   const int32_t* table = p.block_tables + int64_t{span} * p.table_stride;
-  const int64_t block_stride = int64_t{p.kv_heads} * p.block_tokens * D;
-  const uint16_t* k_head = p.k + int64_t{kv_head} * p.block_tokens * D;
-  const uint16_t* v_head = p.v + int64_t{kv_head} * p.block_tokens * D;
+  constexpr int kTokenBytes = D * S::Element::kBytes;
+  const int64_t block_stride = int64_t{p.kv_heads} * p.block_tokens * kTokenBytes;
+  const unsigned char* k_head = p.k + int64_t{kv_head} * p.block_tokens * kTokenBytes;
+  const unsigned char* v_head = p.v + int64_t{kv_head} * p.block_tokens * kTokenBytes;
   const uint32_t ring = shared_address(shared) + S::kQBytes;
   const int part = warp % S::kLoaders;
-  const auto group_of = [&](int j) { return S::kLoaders > 1 ? warp / S::kLoaders : warp + j * S::kWarps; };
+  const auto group_of = [&](int j) { return S::kLoaders > 1 ? warp / S::kLoaders : warp * S::kWarpGroups + j; };
   const auto block_of = [&](int token) {  // which block of the sequence; tokens are multiples of 16 here
     const uint32_t sixteens = static_cast<uint32_t>(token) >> 4;
     return static_cast<int>(p.block_magic == 0 ? sixteens : __umulhi(sixteens, p.block_magic));
@@ -102,12 +137,12 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
       ids[j] = token < end && token + 16 > low && block < p.table_stride ? __ldg(table + block) : 0;
     }
   };
-  const auto load = [&](int tile, const int32_t (&ids)[S::kWarpGroups], const uint16_t* head, uint32_t to) {
+  const auto load = [&](int tile, const int32_t (&ids)[S::kWarpGroups], const unsigned char* head, uint32_t to) {
 #pragma unroll
     for (int j = 0; j < S::kWarpGroups; ++j) {
       const int group = group_of(j), token = start + tile * kTile + group * 16;
       const int64_t id = min(max(ids[j], 0), p.kv_blocks - 1);
-      const uint16_t* from = head + id * block_stride + int64_t{token - block_of(token) * p.block_tokens} * D;
+      const unsigned char* from = head + id * block_stride + int64_t{token - block_of(token) * p.block_tokens} * kTokenBytes;
       load_tokens<S>(to + static_cast<uint32_t>(group) * 16 * Rows::kStride, from, low - token, end - token, part, lane);
     }
   };
@@ -130,7 +165,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
     fetch_ids(i + 1, ids);
   }
 
-  // ---- queries: A fragments, rounded to BF16; packed rows past the end repeat the last one and are never stored ----
+  // ---- queries: A fragments, rounded; packed rows past the end repeat the last one and are never stored ----
   constexpr int kDimSteps = D / 16;
   uint32_t q_regs[S::kQShared ? 1 : MT][S::kQShared ? 1 : kDimSteps][4];
   const int m_warp = m0 + warp_m * MT * 16;
@@ -138,14 +173,14 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
     for (int i = static_cast<int>(threadIdx.x); i < S::kRows * (D / 8); i += S::kThreads) {
       const int row = i / (D / 8), column = i % (D / 8), m = min(m0 + row, m_total - 1);
       const float* from = p.q + (first_row + m / p.group) * p.q_stride + int64_t{kv_head * p.group + m % p.group} * D +
-                          column * 8;
+                          column / 2 * 16;
       uint32_t packed[4];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const float2 x = __ldg(reinterpret_cast<const float2*>(from) + j);
-        packed[j] = pack_bf16(x.x, x.y);
+        const float2 x = __ldg(reinterpret_cast<const float2*>(from + query_pair<S>(j, column % 2)));
+        packed[j] = pack_query<kHalf>(x.x, x.y);
       }
-      *reinterpret_cast<uint4*>(shared + Rows::at(row, column)) = {packed[0], packed[1], packed[2], packed[3]};
+      *reinterpret_cast<uint4*>(shared + QRows::at(row, column)) = {packed[0], packed[1], packed[2], packed[3]};
     }
   } else {
 #pragma unroll
@@ -158,8 +193,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
         for (int i = 0; i < kDimSteps; ++i)
 #pragma unroll
           for (int j = 0; j < 2; ++j) {
-            const float2 x = __ldg(reinterpret_cast<const float2*>(from + i * 16 + j * 8) + lane % 4);
-            q_regs[mt][i][2 * j + half] = pack_bf16(x.x, x.y);
+            const float2 x = __ldg(reinterpret_cast<const float2*>(from + i * 16 + query_pair<S>(lane % 4, j)));
+            q_regs[mt][i][2 * j + half] = pack_query<kHalf>(x.x, x.y);
           }
       }
   }
@@ -171,9 +206,9 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
   const int clear_high = p.ancestor_mask != nullptr ? context : diagonal ? context + warp_row_low + 1 : high;
   const int clear_low = p.window > 0 ? context + warp_row_high - p.window + 1 : 0;
 
-  const LaneRow<D> k_lane((lane / 16) * 8 + lane % 8, (lane / 8) & 1);
-  const LaneRow<D> v_lane(((lane / 8) & 1) * 8 + lane % 8, lane / 16);
-  const LaneRow<D>& q_lane = v_lane;  // the same pattern: rows by bit 3 of the lane, chunks by bit 4
+  const LaneRow<Rows::kRowBytes> k_lane((lane / 16) * 8 + lane % 8, (lane / 8) & 1);
+  const LaneRow<Rows::kRowBytes> v_lane(((lane / 8) & 1) * 8 + lane % 8, lane / 16);
+  const LaneRow<QRows::kRowBytes> q_lane(((lane / 8) & 1) * 8 + lane % 8, lane / 16);
 
   float out[MT][D / 8][4] = {};
   float row_max[MT][2], row_sum[MT][2] = {};
@@ -235,25 +270,38 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
     float chains[kChains][MT][2 * kPairs][4] = {};
     float(&s)[MT][2 * kPairs][4] = chains[0];
 #pragma unroll
-    for (int i = 0; i < kDimSteps; ++i) {
-      uint32_t q_step[MT][4];
+    for (int i = 0; i < kDimSteps; i += S::kWide ? 1 : 2) {
+      uint32_t q_step[S::kWide ? 1 : 2][MT][4];
 #pragma unroll
-      for (int mt = 0; mt < MT; ++mt) {
-        if constexpr (S::kQShared)
-          load_matrices(q_step[mt], shared_address(shared) +
-                                        static_cast<uint32_t>((warp_m * MT + mt) * 16 * Rows::kStride) + q_lane.at(i));
-        else
+      for (int step = 0; step < (S::kWide ? 1 : 2); ++step)
 #pragma unroll
-          for (int j = 0; j < 4; ++j) q_step[mt][j] = q_regs[mt][i][j];
-      }
+        for (int mt = 0; mt < MT; ++mt) {
+          if constexpr (S::kQShared)
+            load_matrices(q_step[step][mt], shared_address(shared) +
+                                                static_cast<uint32_t>((warp_m * MT + mt) * 16 * QRows::kStride) + q_lane.at(i + step));
+          else
+#pragma unroll
+            for (int j = 0; j < 4; ++j) q_step[step][mt][j] = q_regs[mt][i + step][j];
+        }
 #pragma unroll
       for (int n = 0; n < kPairs; ++n) {
         uint32_t b[4];
-        load_matrices(b, k_at + static_cast<uint32_t>(n * 16 * Rows::kStride) + k_lane.at(i));
+        load_matrices(b, k_at + static_cast<uint32_t>(n * 16 * Rows::kStride) + k_lane.at(S::kWide ? i : i / 2));
+        if constexpr (S::kWide) {
 #pragma unroll
-        for (int mt = 0; mt < MT; ++mt) {
-          multiply(chains[i % kChains][mt][2 * n], q_step[mt], b[0], b[1]);
-          multiply(chains[i % kChains][mt][2 * n + 1], q_step[mt], b[2], b[3]);
+          for (int mt = 0; mt < MT; ++mt) {
+            multiply<kHalf>(chains[i % kChains][mt][2 * n], q_step[0][mt], b[0], b[1]);
+            multiply<kHalf>(chains[i % kChains][mt][2 * n + 1], q_step[0][mt], b[2], b[3]);
+          }
+        } else {
+#pragma unroll
+          for (int j = 0; j < 4; ++j) {  // eight tokens, one of two steps
+            uint32_t b0, b1;
+            e4m3_widen(b[j], b0, b1);
+#pragma unroll
+            for (int mt = 0; mt < MT; ++mt)
+              multiply<kHalf>(chains[j % kChains][mt][2 * n + j / 2], q_step[S::kWide ? 0 : j % 2][mt], b0, b1);
+          }
         }
       }
     }
@@ -331,15 +379,29 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
       for (int mt = 0; mt < MT; ++mt)
 #pragma unroll
         for (int j = 0; j < 4; ++j)
-          weights[mt][j] = pack_bf16(s[mt][2 * n + j / 2][2 * (j % 2)], s[mt][2 * n + j / 2][2 * (j % 2) + 1]);
+          weights[mt][j] = pack_pair<kHalf>(s[mt][2 * n + j / 2][2 * (j % 2)], s[mt][2 * n + j / 2][2 * (j % 2) + 1]);
 #pragma unroll
-      for (int j = 0; j < D / 16; ++j) {
+      for (int j = 0; j < Rows::kRowBytes / 32; ++j) {
         uint32_t b[4];
         load_matrices_transposed(b, v_at + static_cast<uint32_t>(n * 16 * Rows::kStride) + v_lane.at(j));
+        if constexpr (S::kWide) {
 #pragma unroll
-        for (int mt = 0; mt < MT; ++mt) {
-          multiply(out[mt][2 * j], weights[mt], b[0], b[1]);
-          multiply(out[mt][2 * j + 1], weights[mt], b[2], b[3]);
+          for (int mt = 0; mt < MT; ++mt) {
+            multiply<kHalf>(out[mt][2 * j], weights[mt], b[0], b[1]);
+            multiply<kHalf>(out[mt][2 * j + 1], weights[mt], b[2], b[3]);
+          }
+        } else {
+#pragma unroll
+          for (int group = 0; group < 2; ++group) {  // of 16 elements: even ones, odd ones
+            uint32_t even[2], odd[2];
+            e4m3_split(b[2 * group], even[0], odd[0]);
+            e4m3_split(b[2 * group + 1], even[1], odd[1]);
+#pragma unroll
+            for (int mt = 0; mt < MT; ++mt) {
+              multiply<kHalf>(out[mt][4 * j + 2 * group], weights[mt], even[0], even[1]);
+              multiply<kHalf>(out[mt][4 * j + 2 * group + 1], weights[mt], odd[0], odd[1]);
+            }
+          }
         }
       }
     }
@@ -390,9 +452,11 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
       const float factor = exp2_fast(row_max[0][half] - (top == -INFINITY ? 0.0f : top));
       // A factor of 0 keeps a NaN: a warp whose scores were all NaN has no maximum.
 #pragma unroll
-      for (int j = 0; j < D / 8; ++j)
-        *reinterpret_cast<float2*>(accs + (warp_n * S::kRows + row0 + 8 * half) * D + j * 8 + (lane % 4) * 2) = {
-            out[0][j][2 * half] * factor, out[0][j][2 * half + 1] * factor};
+      for (int j = 0; j < D / 8; ++j) {
+        const OutputPair<S> pair(out[0], j, half, lane % 4);
+        *reinterpret_cast<float2*>(accs + (warp_n * S::kRows + row0 + 8 * half) * D + pair.column) = {pair.value.x * factor,
+                                                                                                     pair.value.y * factor};
+      }
     }
     __syncthreads();
     for (int i = static_cast<int>(threadIdx.x); i < S::kRows * (D / 4); i += S::kThreads) {
@@ -415,7 +479,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
         if (quad == 0) p.stats[at] = {top, sum};
         continue;
       }
-      const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
+      const float inverse = sum == 0.0f ? 0.0f : p.v_scale / sum;
       x = {x.x * inverse, x.y * inverse, x.z * inverse, x.w * inverse};
       if (p.out_f32 != nullptr) reinterpret_cast<float4*>(p.out_f32 + at * D)[quad] = x;
       if (p.out_bf16 != nullptr)
@@ -429,12 +493,13 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
         int64_t at;
         if (!place(m_warp + mt * 16 + half * 8 + lane / 4, &at)) continue;
         const float sum = row_sum[mt][half];
-        const float factor = !whole ? 1.0f : sum == 0.0f ? 0.0f : 1.0f / sum;
+        const float factor = !whole ? 1.0f : sum == 0.0f ? 0.0f : p.v_scale / sum;
         if (!whole && lane % 4 == 0) p.stats[at] = {row_max[mt][half], sum};
 #pragma unroll
         for (int j = 0; j < D / 8; ++j) {
-          const float2 x = {out[mt][j][2 * half] * factor, out[mt][j][2 * half + 1] * factor};
-          const int64_t column = at * D + j * 8 + (lane % 4) * 2;
+          const OutputPair<S> pair(out[mt], j, half, lane % 4);
+          const float2 x = {pair.value.x * factor, pair.value.y * factor};
+          const int64_t column = at * D + pair.column;
           if (!whole) {
             *reinterpret_cast<float2*>(p.partial + column) = x;
             continue;

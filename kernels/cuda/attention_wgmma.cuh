@@ -77,93 +77,135 @@ __device__ __forceinline__ uint64_t matrix(uint32_t address, uint32_t leading) {
          static_cast<uint64_t>((8 * kRowBytes) >> 4) << 32 | kLayout << 62;
 }
 
-// d [64, N] (+)= a [64, 16] b [16, N], BF16 to FP32. wgmma_shared: a and b K-major in shared memory, d replaced where add is
+// d [64, N] (+)= a [64, 16] b [16, N], BF16 or F16 to FP32. wgmma_shared: a and b K-major in shared memory, d replaced where add is
 // 0. wgmma_registers: a in registers (the accumulator's layout, packed), b MN-major in shared memory, always added.
 #define SLIP_ACC8(d, i) \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
 
+#define SLIP_PRODUCT(TYPE) \
+  asm volatile( \
+      "{.reg .pred p; setp.ne.b32 p, %34, 0; " \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." TYPE "." TYPE " " \
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15," \
+      " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, " \
+      "%32, %33, p, 1, 1, 0, 0;}" \
+      : SLIP_ACC8(d, 0), SLIP_ACC8(d, 8), SLIP_ACC8(d, 16), SLIP_ACC8(d, 24) \
+      : "l"(a), "l"(b), "r"(add))
+template <bool kHalf>
 __device__ __forceinline__ void wgmma_shared(float (&d)[32], uint64_t a, uint64_t b, int add) {
-  asm volatile(
-      "{.reg .pred p; setp.ne.b32 p, %34, 0; "
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,"
-      " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-      "%32, %33, p, 1, 1, 0, 0;}"
-      : SLIP_ACC8(d, 0), SLIP_ACC8(d, 8), SLIP_ACC8(d, 16), SLIP_ACC8(d, 24)
-      : "l"(a), "l"(b), "r"(add));
+  if constexpr (kHalf)
+    SLIP_PRODUCT("f16");
+  else
+    SLIP_PRODUCT("bf16");
 }
+#undef SLIP_PRODUCT
 
+#define SLIP_PRODUCT(TYPE) \
+  asm volatile( \
+      "{.reg .pred p; setp.eq.b32 p, 0, 0; " \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." TYPE "." TYPE " " \
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15," \
+      " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, " \
+      "{%32, %33, %34, %35}, %36, p, 1, 1, 1;}" \
+      : SLIP_ACC8(d, 0), SLIP_ACC8(d, 8), SLIP_ACC8(d, 16), SLIP_ACC8(d, 24) \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+template <bool kHalf>
 __device__ __forceinline__ void wgmma_registers(float (&d)[32], const uint32_t (&a)[4], uint64_t b) {
-  asm volatile(
-      "{.reg .pred p; setp.eq.b32 p, 0, 0; "
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,"
-      " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-      "{%32, %33, %34, %35}, %36, p, 1, 1, 1;}"
-      : SLIP_ACC8(d, 0), SLIP_ACC8(d, 8), SLIP_ACC8(d, 16), SLIP_ACC8(d, 24)
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+  if constexpr (kHalf)
+    SLIP_PRODUCT("f16");
+  else
+    SLIP_PRODUCT("bf16");
 }
+#undef SLIP_PRODUCT
 
+#define SLIP_PRODUCT(TYPE) \
+  asm volatile( \
+      "{.reg .pred p; setp.eq.b32 p, 0, 0; " \
+      "wgmma.mma_async.sync.aligned.m64n96k16.f32." TYPE "." TYPE " " \
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15," \
+      " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31," \
+      " %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47}, " \
+      "{%48, %49, %50, %51}, %52, p, 1, 1, 1;}" \
+      : SLIP_ACC8(d, 0), SLIP_ACC8(d, 8), SLIP_ACC8(d, 16), SLIP_ACC8(d, 24), \
+        SLIP_ACC8(d, 32), SLIP_ACC8(d, 40) \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+template <bool kHalf>
 __device__ __forceinline__ void wgmma_registers(float (&d)[48], const uint32_t (&a)[4], uint64_t b) {
-  asm volatile(
-      "{.reg .pred p; setp.eq.b32 p, 0, 0; "
-      "wgmma.mma_async.sync.aligned.m64n96k16.f32.bf16.bf16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,"
-      " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,"
-      " %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47}, "
-      "{%48, %49, %50, %51}, %52, p, 1, 1, 1;}"
-      : SLIP_ACC8(d, 0), SLIP_ACC8(d, 8), SLIP_ACC8(d, 16), SLIP_ACC8(d, 24),
-        SLIP_ACC8(d, 32), SLIP_ACC8(d, 40)
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+  if constexpr (kHalf)
+    SLIP_PRODUCT("f16");
+  else
+    SLIP_PRODUCT("bf16");
 }
+#undef SLIP_PRODUCT
 
+#define SLIP_PRODUCT(TYPE) \
+  asm volatile( \
+      "{.reg .pred p; setp.ne.b32 p, %66, 0; " \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32." TYPE "." TYPE " " \
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15," \
+      " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31," \
+      " %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47," \
+      " %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, " \
+      "%64, %65, p, 1, 1, 0, 0;}" \
+      : SLIP_ACC8(d, 0), SLIP_ACC8(d, 8), SLIP_ACC8(d, 16), SLIP_ACC8(d, 24), \
+        SLIP_ACC8(d, 32), SLIP_ACC8(d, 40), SLIP_ACC8(d, 48), SLIP_ACC8(d, 56) \
+      : "l"(a), "l"(b), "r"(add))
+template <bool kHalf>
 __device__ __forceinline__ void wgmma_shared(float (&d)[64], uint64_t a, uint64_t b, int add) {
-  asm volatile(
-      "{.reg .pred p; setp.ne.b32 p, %66, 0; "
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,"
-      " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,"
-      " %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,"
-      " %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-      "%64, %65, p, 1, 1, 0, 0;}"
-      : SLIP_ACC8(d, 0), SLIP_ACC8(d, 8), SLIP_ACC8(d, 16), SLIP_ACC8(d, 24),
-        SLIP_ACC8(d, 32), SLIP_ACC8(d, 40), SLIP_ACC8(d, 48), SLIP_ACC8(d, 56)
-      : "l"(a), "l"(b), "r"(add));
+  if constexpr (kHalf)
+    SLIP_PRODUCT("f16");
+  else
+    SLIP_PRODUCT("bf16");
 }
+#undef SLIP_PRODUCT
 
+#define SLIP_PRODUCT(TYPE) \
+  asm volatile( \
+      "{.reg .pred p; setp.eq.b32 p, 0, 0; " \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32." TYPE "." TYPE " " \
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15," \
+      " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31," \
+      " %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47," \
+      " %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, " \
+      "{%64, %65, %66, %67}, %68, p, 1, 1, 1;}" \
+      : SLIP_ACC8(d, 0), SLIP_ACC8(d, 8), SLIP_ACC8(d, 16), SLIP_ACC8(d, 24), \
+        SLIP_ACC8(d, 32), SLIP_ACC8(d, 40), SLIP_ACC8(d, 48), SLIP_ACC8(d, 56) \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+template <bool kHalf>
 __device__ __forceinline__ void wgmma_registers(float (&d)[64], const uint32_t (&a)[4], uint64_t b) {
-  asm volatile(
-      "{.reg .pred p; setp.eq.b32 p, 0, 0; "
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,"
-      " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,"
-      " %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,"
-      " %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-      "{%64, %65, %66, %67}, %68, p, 1, 1, 1;}"
-      : SLIP_ACC8(d, 0), SLIP_ACC8(d, 8), SLIP_ACC8(d, 16), SLIP_ACC8(d, 24),
-        SLIP_ACC8(d, 32), SLIP_ACC8(d, 40), SLIP_ACC8(d, 48), SLIP_ACC8(d, 56)
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+  if constexpr (kHalf)
+    SLIP_PRODUCT("f16");
+  else
+    SLIP_PRODUCT("bf16");
 }
+#undef SLIP_PRODUCT
 
+#define SLIP_PRODUCT(TYPE) \
+  asm volatile( \
+      "{.reg .pred p; setp.eq.b32 p, 0, 0; " \
+      "wgmma.mma_async.sync.aligned.m64n256k16.f32." TYPE "." TYPE " " \
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15," \
+      " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31," \
+      " %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47," \
+      " %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63," \
+      " %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79," \
+      " %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95," \
+      " %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111," \
+      " %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, " \
+      "{%128, %129, %130, %131}, %132, p, 1, 1, 1;}" \
+      : SLIP_ACC8(d, 0), SLIP_ACC8(d, 8), SLIP_ACC8(d, 16), SLIP_ACC8(d, 24), \
+        SLIP_ACC8(d, 32), SLIP_ACC8(d, 40), SLIP_ACC8(d, 48), SLIP_ACC8(d, 56), \
+        SLIP_ACC8(d, 64), SLIP_ACC8(d, 72), SLIP_ACC8(d, 80), SLIP_ACC8(d, 88), \
+        SLIP_ACC8(d, 96), SLIP_ACC8(d, 104), SLIP_ACC8(d, 112), SLIP_ACC8(d, 120) \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+template <bool kHalf>
 __device__ __forceinline__ void wgmma_registers(float (&d)[128], const uint32_t (&a)[4], uint64_t b) {
-  asm volatile(
-      "{.reg .pred p; setp.eq.b32 p, 0, 0; "
-      "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,"
-      " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,"
-      " %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,"
-      " %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,"
-      " %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,"
-      " %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,"
-      " %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111,"
-      " %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
-      "{%128, %129, %130, %131}, %132, p, 1, 1, 1;}"
-      : SLIP_ACC8(d, 0), SLIP_ACC8(d, 8), SLIP_ACC8(d, 16), SLIP_ACC8(d, 24),
-        SLIP_ACC8(d, 32), SLIP_ACC8(d, 40), SLIP_ACC8(d, 48), SLIP_ACC8(d, 56),
-        SLIP_ACC8(d, 64), SLIP_ACC8(d, 72), SLIP_ACC8(d, 80), SLIP_ACC8(d, 88),
-        SLIP_ACC8(d, 96), SLIP_ACC8(d, 104), SLIP_ACC8(d, 112), SLIP_ACC8(d, 120)
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+  if constexpr (kHalf)
+    SLIP_PRODUCT("f16");
+  else
+    SLIP_PRODUCT("bf16");
 }
+#undef SLIP_PRODUCT
 
 #undef SLIP_ACC8
 

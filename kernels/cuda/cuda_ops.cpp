@@ -138,6 +138,9 @@ void CudaOps::attention(const AttentionParams& p) {
   args.scale = p.scale;
   args.window = p.window;
   args.causal = p.causal;
+  args.ancestor_mask = p.ancestor_mask;
+  CHECK(p.ancestor_mask == nullptr || std::max(args.step.max_decode_rows, args.step.max_prefill_rows) <= kMaskRows,
+        "an ancestor mask over spans of more rows than it has bits");
   args.kv = p.kv;
   args.split_tokens = attention_shape_.split_tokens;
   if (p.kv.blocks > 0) args.kv_blocks = p.kv.blocks;

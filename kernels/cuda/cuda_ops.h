@@ -35,6 +35,7 @@ class CudaOps final : public Ops {
   Activation make_activation(int32_t max_rows, int64_t cols, uint8_t forms) override;
 
   void plan_attention(int32_t max_rows, int32_t heads, int32_t kv_heads, int32_t head_dim) override;
+  void plan_cache(const KvLayer& kv) override { attention_shape_.kv = kv; }
   MemoryFacts memory() const override;
   void begin_step(StepInputs* step) override;
   void embed(const Weight& table, const StepInputs& step, float scale, float* out) override;

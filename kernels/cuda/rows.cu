@@ -6,6 +6,7 @@
 //   swiglu        grid rows x ceil(cols / 1024)                           rope      grid rows x ceil(heads / 4), a warp per head
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include <algorithm>
 
@@ -180,8 +181,10 @@ struct RopeArgs {
   StepView step;
 };
 
-__device__ __forceinline__ void store_cache(void* base, DType dtype, int64_t i, float value) {
-  if (dtype == DType::kBF16)
+__device__ __forceinline__ void store_cache(void* base, DType dtype, float scale, int64_t i, float value) {
+  if (dtype == DType::kF8E4M3)
+    static_cast<__nv_fp8_storage_t*>(base)[i] = __nv_cvt_float_to_fp8(__fdiv_rn(value, scale), __NV_SATFINITE, __NV_E4M3);
+  else if (dtype == DType::kBF16)
     static_cast<__nv_bfloat16*>(base)[i] = __float2bfloat16_rn(value);
   else if (dtype == DType::kF16)
     static_cast<__half*>(base)[i] = __float2half_rn(value);
@@ -240,7 +243,7 @@ __global__ void rope_kernel(RopeArgs a) {
   if (block < 0 || (a.kv.blocks > 0 && block >= a.kv.blocks)) return;  // second wall: the host checked the ids
   const int64_t at = ((static_cast<int64_t>(block) * a.kv_heads + kv_head) * tokens + position % tokens) * dim;
   void* base = is_v ? a.kv.v : a.kv.k;
-  for (int i = lane; i < dim; i += 32) store_cache(base, a.kv.dtype, at + i, x[i]);
+  for (int i = lane; i < dim; i += 32) store_cache(base, a.kv.dtype, is_v ? a.kv.v_scale : a.kv.k_scale, at + i, x[i]);
 }
 
 constexpr int kGatherIds = 512;

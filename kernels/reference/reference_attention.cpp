@@ -17,6 +17,7 @@ int64_t cache_index(const KvLayer& kv, const SpanRows& span, int32_t head, int64
 
 float cache_load(const KvLayer& kv, const void* base, int64_t i) {
   if (kv.dtype == DType::kF32) return static_cast<const float*>(base)[i];
+  if (kv.dtype == DType::kF8E4M3) return e4m3_to_f32(static_cast<const uint8_t*>(base)[i]) * (base == kv.k ? kv.k_scale : kv.v_scale);
   const uint16_t half = static_cast<const uint16_t*>(base)[i];
   return kv.dtype == DType::kF16 ? f16_to_f32(half) : bf16_to_f32(half);
 }
@@ -24,6 +25,8 @@ float cache_load(const KvLayer& kv, const void* base, int64_t i) {
 void cache_store(const KvLayer& kv, void* base, int64_t i, float value) {
   if (kv.dtype == DType::kF32)
     static_cast<float*>(base)[i] = value;
+  else if (kv.dtype == DType::kF8E4M3)
+    static_cast<uint8_t*>(base)[i] = f32_to_e4m3(value / (base == kv.k ? kv.k_scale : kv.v_scale));
   else
     static_cast<uint16_t*>(base)[i] = kv.dtype == DType::kF16 ? f32_to_f16(value) : f32_to_bf16(value);
 }
@@ -75,19 +78,23 @@ void ReferenceOps::qkv_norm_rope_cache(const QkvParams& p) {
 
 void ReferenceOps::attention(const AttentionParams& p) {
   CHECK(p.step->rows <= p.out->max_rows, "more rows than the activation holds");
+  check_ancestor_mask(p);
   p.out->rows = p.step->rows;
   const int32_t group = p.heads / p.kv_heads;
   for (const SpanRows& span : p.step->spans)
     for (int32_t r = 0; r < span.rows; ++r) {
       const int32_t position = span.context + r;
       const int32_t low = p.window > 0 && position - p.window + 1 > 0 ? position - p.window + 1 : 0;
-      const int32_t high = p.causal ? position + 1 : span.context + span.rows;
+      const int32_t high = p.causal && p.ancestor_mask == nullptr ? position + 1 : span.context + span.rows;
+      const uint32_t mask = p.ancestor_mask != nullptr ? p.ancestor_mask[span.first_row + r] : ~0u;
+      const auto hidden = [&](int32_t t) { return p.ancestor_mask != nullptr && t >= span.context && (mask >> (t - span.context) & 1u) == 0; };
       if (scores_.size() < static_cast<size_t>(high)) scores_.resize(static_cast<size_t>(high));
       for (int32_t h = 0; h < p.heads; ++h) {
         const float* q = p.q + (span.first_row + r) * p.q_stride + int64_t{h} * p.head_dim;
         float* out = p.out->f32 + (span.first_row + r) * p.out->cols + int64_t{h} * p.head_dim;
         float max = -INFINITY;
         for (int32_t t = low; t < high; ++t) {
+          if (hidden(t)) continue;
           const int64_t k = cache_index(p.kv, span, h / group, t);
           float score = 0;
           for (int32_t d = 0; d < p.head_dim; ++d) score += q[d] * cache_load(p.kv, p.kv.k, k + d);
@@ -96,12 +103,14 @@ void ReferenceOps::attention(const AttentionParams& p) {
         }
         float sum = 0;
         for (int32_t t = low; t < high; ++t) {
+          if (hidden(t)) continue;
           float& s = scores_[static_cast<size_t>(t)];
           s = std::exp(s - max);
           sum += s;
         }
         std::memset(out, 0, static_cast<size_t>(p.head_dim) * sizeof(float));
         for (int32_t t = low; t < high; ++t) {
+          if (hidden(t)) continue;
           const int64_t v = cache_index(p.kv, span, h / group, t);
           const float weight = scores_[static_cast<size_t>(t)] / sum;
           for (int32_t d = 0; d < p.head_dim; ++d) out[d] += weight * cache_load(p.kv, p.kv.v, v + d);

@@ -22,6 +22,7 @@ struct AttentionShape {
   bool causal = true;
   bool masked = false;  // a random ancestor mask
   DType dtype = DType::kBF16;
+  float k_scale = 1.0f, v_scale = 1.0f;
 };
 
 struct SpanSpec {
@@ -114,8 +115,9 @@ class AttentionStep {
     const int64_t at = (int64_t{kv_head} * (specs_[s].context + specs_[s].rows) + t) * shape_.head_dim;
     return of[s].data() + at;
   }
-  float rounded(float x, DType dtype) const {
+  static float rounded(float x, DType dtype, float scale = 1.0f) {
     if (dtype == DType::kF32) return x;
+    if (dtype == DType::kF8E4M3) return e4m3_to_f32(f32_to_e4m3(x / scale)) * scale;
     return dtype == DType::kF16 ? f16_to_f32(f32_to_f16(x)) : bf16_to_f32(f32_to_bf16(x));
   }
 
@@ -169,8 +171,8 @@ class AttentionStep {
       v_.emplace_back(k_.back().size());
       std::mt19937 random(seed_ * 7919u + static_cast<uint32_t>(tokens));  // of the sequence's length alone
       std::normal_distribution<float> normal;
-      for (float& x : k_.back()) x = rounded(normal(random), a.dtype);
-      for (float& x : v_.back()) x = rounded(normal(random), a.dtype);
+      for (float& x : k_.back()) x = rounded(normal(random), a.dtype, a.k_scale);
+      for (float& x : v_.back()) x = rounded(normal(random), a.dtype, a.v_scale);
       for (int32_t b = 0; b * a.block_tokens < tokens; ++b) {
         const int32_t id = ids[next++];
         if ((b + 1) * a.block_tokens <= low) continue;  // behind the window: freed
@@ -178,8 +180,8 @@ class AttentionStep {
         for (int32_t h = 0; h < a.kv_heads; ++h)
           for (int32_t t = std::max(low, b * a.block_tokens); t < std::min(tokens, (b + 1) * a.block_tokens); ++t) {
             const int64_t at = ((int64_t{id} * a.kv_heads + h) * a.block_tokens + t % a.block_tokens) * a.head_dim;
-            store(k_pages, at, token(k_, s, h, t));
-            store(v_pages, at, token(v_, s, h, t));
+            store(k_pages, at, token(k_, s, h, t), a.k_scale);
+            store(v_pages, at, token(v_, s, h, t), a.v_scale);
           }
       }
     }
@@ -187,8 +189,12 @@ class AttentionStep {
     v_device_ = to_device(context_, v_pages);
     args.kv_blocks = blocks;
   }
-  void store(std::vector<uint8_t>& pages, int64_t at, const float* from) const {
+  void store(std::vector<uint8_t>& pages, int64_t at, const float* from, float scale) const {
     for (int64_t d = 0; d < shape_.head_dim; ++d) {
+      if (shape_.dtype == DType::kF8E4M3) {
+        pages[static_cast<size_t>(at + d)] = f32_to_e4m3(from[d] / scale);
+        continue;
+      }
       if (shape_.dtype == DType::kF32) {
         std::memcpy(pages.data() + (at + d) * 4, from + d, 4);
         continue;
@@ -246,6 +252,7 @@ class AttentionStep {
     args.causal = shape_.causal;
     args.ancestor_mask = shape_.masked ? keep_[7].as<uint32_t>() : nullptr;
     args.kv = {k_device_.data(), v_device_.data(), shape_.dtype, shape_.kv_heads, shape_.head_dim, shape_.block_tokens, 1};
+    args.kv.k_scale = shape_.k_scale, args.kv.v_scale = shape_.v_scale;
     context_.synchronize();  // allocations are zeroed on the stream
     out_f32_ = context_.allocate((size() + padding()) * 4);
     out_bf16_ = context_.allocate((size() + padding()) * 2);

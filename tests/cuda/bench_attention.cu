@@ -1,6 +1,6 @@
 // Times CUDA attention: decode and verify against the measured read ceiling, prefill in causal operations per second. Caches
 // rotate through more memory than L2 holds; times are medians of graph replays.
-//   bench_attention [decode | verify | splits | prefill]...     all without arguments
+//   bench_attention [bf16 | fp8] [decode | verify | splits | prefill]...     all without arguments
 #include <cuda_bf16.h>
 
 #include <algorithm>
@@ -36,6 +36,14 @@ __global__ void fill_normal(uint32_t* data, size_t words, uint32_t seed) {
     data[i] = packed;
   }
 }
+/// E4M3 codes of 2^-3 to 2, either sign.
+__global__ void fill_codes(uint32_t* data, size_t words, uint32_t seed) {
+  for (size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < words; i += size_t{gridDim.x} * blockDim.x) {
+    uint32_t x = static_cast<uint32_t>(i) * 0x9e3779b9u + seed;
+    x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu, x ^= x >> 16;
+    data[i] = (x & 0x80808080u) | ((x & 0x1f1f1f1fu) + 0x20202020u);
+  }
+}
 __global__ void fill_queries(float* data, size_t count) {
   for (size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += size_t{gridDim.x} * blockDim.x) {
     const uint32_t x = static_cast<uint32_t>(i) * 2654435761u;
@@ -60,15 +68,17 @@ struct Case {
 /// A step of equal spans over `layers` caches with scattered blocks.
 class Step {
  public:
-  Step(Context& context, const Case& c, bool prefill) : context_(context), c_(c) {
+  Step(Context& context, const Case& c, bool prefill, DType dtype) : context_(context), c_(c) {
+    const auto element = static_cast<size_t>(dtype_info(dtype).block_bytes);
     constexpr int32_t kBlock = 32;
     const int32_t tokens = c.context + c.rows, blocks = (tokens + kBlock - 1) / kBlock;
-    cache_bytes_ = size_t{2} * static_cast<size_t>(c.spans) * static_cast<size_t>(tokens) * static_cast<size_t>(c.kv_heads * c.head_dim) * 2;
+    cache_bytes_ = size_t{2} * static_cast<size_t>(c.spans) * static_cast<size_t>(tokens) * static_cast<size_t>(c.kv_heads * c.head_dim) * element;
     layers_ = prefill ? 2 : static_cast<int>(std::clamp<size_t>(kColdBytes / cache_bytes_, 2, 64));
     const size_t elements = static_cast<size_t>(c.spans) * static_cast<size_t>(blocks) * static_cast<size_t>(c.kv_heads * kBlock * c.head_dim);
     for (int i = 0; i < 2 * layers_; ++i) {
-      caches_.push_back(context.allocate(elements * 2));
-      fill_normal<<<1024, 256, 0, context.stream()>>>(caches_.back().as<uint32_t>(), elements / 2, static_cast<uint32_t>(i));
+      caches_.push_back(context.allocate(elements * element));
+      const auto fill = dtype == DType::kF8E4M3 ? fill_codes : fill_normal;
+      fill<<<1024, 256, 0, context.stream()>>>(caches_.back().as<uint32_t>(), elements * element / 4, static_cast<uint32_t>(i));
     }
     std::vector<int32_t> tables(static_cast<size_t>(c.spans * blocks)), first, rows, contexts, row_span, positions;
     std::iota(tables.begin(), tables.end(), 0);
@@ -103,7 +113,7 @@ class Step {
     args.kv_heads = c.kv_heads;
     args.head_dim = c.head_dim;
     args.scale = 1.0f / std::sqrt(static_cast<float>(c.head_dim));
-    args.kv = {nullptr, nullptr, DType::kBF16, c.kv_heads, c.head_dim, kBlock, 0};
+    args.kv = {nullptr, nullptr, dtype, c.kv_heads, c.head_dim, kBlock, 0};
     args.kv_blocks = c.spans * blocks;
     args.out_bf16 = out_.as<uint16_t>();
     args.scratch_bytes = attention_scratch_bytes(step.rows, c.spans, c.heads, c.head_dim, context.facts().multiprocessors);
@@ -157,18 +167,27 @@ constexpr Case kPrefill[] = {
     {"8k", 1, 0, 8192, 24, 4, 256},
 };
 
-void print_reads(Context& context, const char* op, const Case& c, double ceiling) {
-  Step step(context, c, false);
+const char* short_name(DType dtype) { return dtype == DType::kF8E4M3 ? "fp8 " : "bf16"; }
+
+void print_reads(Context& context, Context& generic, const char* op, const Case& c, DType dtype, double ceiling) {
+  Step step(context, c, false, dtype);
   const double us = step.time(), rate = static_cast<double>(step.cache_bytes()) / us * 1e-3;
-  std::printf("%-8s %-12s rows %2d  heads %2d/%d x %3d  %9.2f us  %7.1f GB/s  %5.1f %%\n", op, c.name, c.rows, c.heads, c.kv_heads,
+  std::printf("%-8s %s %-12s rows %2d  heads %2d/%d x %3d  %9.2f us  %7.1f GB/s  %5.1f %%", op, short_name(dtype), c.name, c.rows, c.heads, c.kv_heads,
               c.head_dim, us, rate, 100 * rate / ceiling);
+  if (c.rows > 1) std::printf("   generic %9.2f us", Step(generic, c, false, dtype).time());
+  std::printf("\n");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::vector<std::string> wanted(argv + 1, argv + argc);
-  const auto want = [&](const char* part) { return wanted.empty() || std::find(wanted.begin(), wanted.end(), part) != wanted.end(); };
+  const auto named = [&](const char* part) { return std::find(wanted.begin(), wanted.end(), part) != wanted.end(); };
+  std::vector<DType> dtypes;
+  if (named("bf16") || !named("fp8")) dtypes.push_back(DType::kBF16);
+  if (named("fp8") || !named("bf16")) dtypes.push_back(DType::kF8E4M3);
+  const bool all = wanted.size() == static_cast<size_t>(named("bf16") + named("fp8"));
+  const auto want = [&](const char* part) { return all || named(part); };
   Context context(0);
   double ceiling = 0;
   {
@@ -180,31 +199,33 @@ int main(int argc, char** argv) {
     ceiling = static_cast<double>(pool.bytes()) / us * 1e-3;
     std::printf("%s, read ceiling %.0f GB/s\n", context.facts().name.c_str(), ceiling);
   }
-  if (want("decode"))
-    for (const Case& c : kDecode) print_reads(context, "decode", c, ceiling);
-  if (want("verify"))
-    for (const Case& c : kVerify) print_reads(context, "verify", c, ceiling);
-  if (want("splits"))
-    for (const Case& c : {kDecode[0], kDecode[1], kDecode[2], kDecode[4], kDecode[8]}) {
-      Step step(context, c, false);
-      const size_t one = static_cast<size_t>(c.spans * c.rows * c.heads * (c.head_dim + 2)) * 4;
-      std::printf("splits   %-12s heads %2d/%d x %3d, at most:", c.name, c.heads, c.kv_heads, c.head_dim);
-      for (const size_t most : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128}) {
-        if (most * 64 > static_cast<size_t>(c.context + c.rows)) break;
-        step.args.scratch_bytes = kAttentionCounterBytes + most * one;
-        if (step.args.scratch_bytes > kAttentionCounterBytes + (size_t{16} << 20)) break;
-        std::printf("  %zu: %.1f", most, step.time());
-      }
-      std::printf(" us\n");
-    }
   Context generic(0, 80);
-  if (want("prefill"))
-    for (const Case& c : kPrefill) {
-      Step step(context, c, true), step80(generic, c, true);
-      const double us = step.time(), us80 = step80.time();
-      std::printf("prefill  %-12s rows %d x %d  heads %2d/%d x %3d  %9.1f us  %6.1f TFLOP/s   generic %9.1f us  %6.1f TFLOP/s\n",
-                  c.name, c.spans, c.rows, c.heads, c.kv_heads, c.head_dim, us, step.operations() / us * 1e-6, us80,
-                  step.operations() / us80 * 1e-6);
-    }
+  for (const DType dtype : dtypes) {
+    if (want("decode"))
+      for (const Case& c : kDecode) print_reads(context, generic, "decode", c, dtype, ceiling);
+    if (want("verify"))
+      for (const Case& c : kVerify) print_reads(context, generic, "verify", c, dtype, ceiling);
+    if (want("splits"))
+      for (const Case& c : {kDecode[0], kDecode[1], kDecode[2], kDecode[4], kDecode[8]}) {
+        Step step(context, c, false, dtype);
+        const size_t one = static_cast<size_t>(c.spans * c.rows * c.heads * (c.head_dim + 2)) * 4;
+        std::printf("splits   %s %-12s heads %2d/%d x %3d, at most:", short_name(dtype), c.name, c.heads, c.kv_heads, c.head_dim);
+        for (const size_t most : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128}) {
+          if (most * 64 > static_cast<size_t>(c.context + c.rows)) break;
+          step.args.scratch_bytes = kAttentionCounterBytes + most * one;
+          if (step.args.scratch_bytes > kAttentionCounterBytes + (size_t{16} << 20)) break;
+          std::printf("  %zu: %.1f", most, step.time());
+        }
+        std::printf(" us\n");
+      }
+    if (want("prefill"))
+      for (const Case& c : kPrefill) {
+        Step step(context, c, true, dtype), step80(generic, c, true, dtype);
+        const double us = step.time(), us80 = step80.time();
+        std::printf("prefill  %s %-12s rows %d x %d  heads %2d/%d x %3d  %9.1f us  %6.1f TFLOP/s   generic %9.1f us  %6.1f TFLOP/s\n",
+                    short_name(dtype), c.name, c.spans, c.rows, c.heads, c.kv_heads, c.head_dim, us, step.operations() / us * 1e-6,
+                    us80, step.operations() / us80 * 1e-6);
+      }
+  }
   return 0;
 }

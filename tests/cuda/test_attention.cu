@@ -5,6 +5,8 @@
 #include <tuple>
 
 #include "tests/catch.h"
+#include "kernels/cuda/e4m3.cuh"
+#include "kernels/cuda/rows.h"
 #include "tests/cuda/attention_fixture.h"
 
 using namespace slipstream;
@@ -49,12 +51,23 @@ void require_good(const Outcome& outcome, double bound) {
 // A weight rounded to BF16 is off by 0.1 % (rms); what is left averages out.
 constexpr double kTileBound = 4e-3;
 constexpr double kSimpleBound = 1e-5;
+double tile_bound(DType dtype) { return dtype == DType::kBF16 ? kTileBound : kTileBound / 8; }  // weights in F16
 
 const std::vector<SpanSpec> kDecode = {{0, 1}, {1, 1}, {31, 1}, {32, 1}, {33, 1}, {1000, 1}, {127, 1}};
 const std::vector<SpanSpec> kVerify = {{0, 16}, {1, 5}, {31, 2}, {32, 16}, {33, 3}, {1000, 16}, {63, 1}};
 const std::vector<SpanSpec> kPrefill = {{0, 17}, {0, 100}, {1, 17}, {31, 33}, {33, 100}, {1000, 35}};
 
 void run_attention(Context& context, const AttentionArgs& args) { attention(context, args); }
+
+/// Each thread's word of four codes by all four conversions: [widen, split, widen_generic, split_generic][low, high].
+__global__ void convert(const uint32_t* codes, uint32_t* out) {
+  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x, word = codes[i];
+  uint32_t* to = out + 8 * i;
+  e4m3_widen(word, to[0], to[1]);
+  e4m3_split(word, to[2], to[3]);
+  e4m3_widen_generic(word, to[4], to[5]);
+  e4m3_split_generic(word, to[6], to[7]);
+}
 
 }  // namespace
 
@@ -101,13 +114,112 @@ TEST_CASE("cuda attention: window, whole span, ancestor mask, fixed splits, bloc
     }
 }
 
+TEST_CASE("cuda attention: every E4M3 code as F16 in every place of a word", "[cuda][attention]") {
+  Context context(0);
+  std::vector<uint32_t> words;
+  for (uint32_t code = 0; code < 256; ++code) words.push_back(code | (code ^ 0x5a) << 8 | (255 - code) << 16 | (code * 7 & 255) << 24);
+  const Buffer in = to_device(context, words), out = context.allocate(words.size() * 32);
+  convert<<<8, 32, 0, context.stream()>>>(in.as<uint32_t>(), out.as<uint32_t>());
+  context.synchronize();
+  std::vector<uint32_t> got(words.size() * 8);
+  check(cudaMemcpy(got.data(), out.data(), got.size() * 4, cudaMemcpyDeviceToHost), "copy back");
+  const int places[8][2] = {{0, 1}, {2, 3}, {0, 2}, {1, 3}, {0, 1}, {2, 3}, {0, 2}, {1, 3}};
+  for (size_t i = 0; i < words.size(); ++i)
+    for (size_t j = 0; j < 8; ++j)
+      for (const int half : {0, 1}) {
+        const auto code = static_cast<uint8_t>(words[i] >> (8 * places[j][half]));
+        const float value = f16_to_f32(static_cast<uint16_t>(got[8 * i + j] >> (16 * half))), wanted = e4m3_to_f32(code);
+        INFO("code " << int{code} << ", conversion " << j);
+        if (std::isnan(wanted))
+          REQUIRE(std::isnan(value));
+        else
+          REQUIRE(f32_to_f16(value) == f32_to_f16(wanted));  // the sign of zero, too
+      }
+}
+
+TEST_CASE("cuda attention: an E4M3 cache is written as the host rounds", "[cuda][attention]") {
+  Context context(0);
+  constexpr int32_t kTokens = 40, kHeads = 3, kKvHeads = 2, kDim = 64, kBlock = 32, kAll = kHeads + 2 * kKvHeads;
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> qkv(kTokens * kAll * kDim);
+  for (float& x : qkv) x = 40.0f * normal(random);
+  qkv[kHeads * kDim + 1] = 1e9f;
+  qkv[kHeads * kDim + 2] = -INFINITY;
+  qkv[kHeads * kDim + 3] = NAN;
+  qkv[(kHeads + kKvHeads) * kDim + 4] = 1e-5f;
+  std::vector<int32_t> positions(kTokens), spans(kTokens, 0), table = {2, 0};
+  for (int32_t t = 0; t < kTokens; ++t) positions[static_cast<size_t>(t)] = t;
+  const Buffer data = to_device(context, qkv), at = to_device(context, positions), of = to_device(context, spans), ids = to_device(context, table);
+  const size_t bytes = 3 * kKvHeads * kBlock * kDim;
+  const Buffer k = context.allocate(bytes), v = context.allocate(bytes);
+  context.synchronize();
+  StepView step;
+  step.rows = kTokens, step.spans = step.max_spans = 1, step.table_stride = 2;
+  step.positions = at.as<int32_t>(), step.row_span = of.as<int32_t>(), step.block_tables = ids.as<int32_t>();
+  QkvParams p;
+  p.qkv = data.as<float>(), p.heads = kHeads, p.kv_heads = kKvHeads, p.head_dim = kDim;  // no norm, no rotation
+  p.kv = {k.data(), v.data(), DType::kF8E4M3, kKvHeads, kDim, kBlock, 0, 3};
+  p.kv.k_scale = 0.3f, p.kv.v_scale = 0.07f;
+  qkv_norm_rope_cache(context, p, step);
+  context.synchronize();
+  for (const bool is_v : {false, true}) {
+    std::vector<uint8_t> codes(bytes);
+    check(cudaMemcpy(codes.data(), is_v ? v.data() : k.data(), bytes, cudaMemcpyDeviceToHost), "copy back");
+    for (int32_t t = 0; t < kTokens; ++t)
+      for (int32_t h = 0; h < kKvHeads; ++h)
+        for (int32_t d = 0; d < kDim; ++d) {
+          const float x = qkv[static_cast<size_t>((t * kAll + kHeads + (is_v ? kKvHeads : 0) + h) * kDim + d)];
+          const int32_t block = table[static_cast<size_t>(t / kBlock)];
+          const uint8_t code = codes[static_cast<size_t>(((block * kKvHeads + h) * kBlock + t % kBlock) * kDim + d)];
+          if (code != f32_to_e4m3(x / (is_v ? 0.07f : 0.3f))) FAIL("token " << t << ", head " << h << ", element " << d << ": " << x << " is code " << int{code});
+        }
+    CHECK(std::all_of(codes.begin() + kKvHeads * kBlock * kDim, codes.begin() + 2 * kKvHeads * kBlock * kDim, [](uint8_t c) { return c == 0; }));
+  }
+}
+
+TEST_CASE("cuda attention: F16 and E4M3 caches on the tensor cores", "[cuda][attention]") {
+  Context own(0, slipstream::test::feature_arch()), generic(0, 80);
+  for (const DType dtype : {DType::kF8E4M3, DType::kF16})
+    for (const int32_t head_dim : {64, 96, 128, 256})
+      for (int variant = 0; variant < 12; ++variant) {
+        if (dtype == DType::kF16 && variant % 5 != 0) continue;
+        if (variant > 4 && (variant + head_dim / 32) % 2 != 0) continue;  // each with half of the head dims
+        const int32_t groups[12] = {1, 4, 3, 8, 7, 3, 3, 3, 4, 3, 3, 2};
+        AttentionShape shape{2 * groups[variant], 2, head_dim};
+        shape.dtype = dtype;
+        if (dtype == DType::kF8E4M3 && variant % 2 == 1) shape.k_scale = 0.013f, shape.v_scale = 0.4f;
+        if (variant == 5) shape.window = 1;
+        if (variant == 6) shape.window = 40;
+        if (variant == 7) shape.window = 500;
+        if (variant == 8) shape.causal = false;
+        if (variant == 9) shape.masked = true;
+        if (variant == 10) shape.block_tokens = 16;
+        if (variant == 11) shape.block_tokens = 48, shape.window = 77;
+        const std::vector<SpanSpec> prefill = shape.masked ? std::vector<SpanSpec>{{40, 31}} : kPrefill;
+        for (const bool verify : {false, true}) {
+          AttentionStep step(own, shape, verify ? kVerify : kDecode, verify ? prefill : std::vector<SpanSpec>{}, 11);
+          REQUIRE(attn::tile_supports(step.args, nullptr));
+          const std::vector<double> wanted = step.reference();
+          for (Context* context : {&own, &generic})
+            for (const int32_t split_tokens : {0, 64}) {
+              step.args.split_tokens = split_tokens;
+              INFO("arch " << context->arch() << ' ' << dtype_info(dtype).name << " head_dim " << head_dim << " variant " << variant
+                           << (verify ? " verify" : " decode") << " split_tokens " << split_tokens);
+              require_good(compare(*context, step, wanted, head_dim, run_attention), tile_bound(dtype));
+            }
+        }
+      }
+}
+
 TEST_CASE("cuda attention: the simple kernel serves each dtype, head dim and block size", "[cuda][attention]") {
   Context context(0, slipstream::test::feature_arch());
-  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3})
     for (const auto& [head_dim, block_tokens] : {std::pair{80, 32}, std::pair{40, 24}, std::pair{256, 16}}) {
       for (int variant = 0; variant < 4; ++variant) {
         AttentionShape shape{6, 2, head_dim, block_tokens};
         shape.dtype = dtype;
+        if (dtype == DType::kF8E4M3) shape.k_scale = 0.02f, shape.v_scale = 3.0f;
         if (variant == 1) shape.window = 40;
         if (variant == 2) shape.causal = false;
         if (variant == 3) shape.masked = true;
@@ -120,8 +232,11 @@ TEST_CASE("cuda attention: the simple kernel serves each dtype, head dim and blo
 
 TEST_CASE("cuda attention: with fixed splits a row's bits do not depend on its company", "[cuda][attention]") {
   Context context(0, slipstream::test::feature_arch());
-  for (const int32_t head_dim : {64, 96, 128, 256}) {
-    const AttentionShape shape{8, 2, head_dim};
+  for (const auto& [head_dim, dtype] : {std::pair{64, DType::kBF16}, std::pair{96, DType::kBF16}, std::pair{128, DType::kBF16},
+                                        std::pair{256, DType::kBF16}, std::pair{64, DType::kF8E4M3}, std::pair{96, DType::kF8E4M3},
+                                        std::pair{128, DType::kF8E4M3}, std::pair{256, DType::kF8E4M3}}) {
+    AttentionShape shape{8, 2, head_dim};
+    shape.dtype = dtype;
     // The same sequence's last 40 rows as one prefill chunk, and its last 1, 3 and 9 rows by the decode kernel.
     std::vector<float> chunk;
     for (const int32_t rows : {40, 1, 3, 9}) {
@@ -146,9 +261,11 @@ TEST_CASE("cuda attention: splits side by side and one after the other give the 
   Context context(0, slipstream::test::feature_arch());
   int32_t compared = 0;
   for (const int32_t head_dim : {64, 96, 128, 256})
-    for (const int32_t window : {0, 1, 100, 333}) {
+    for (const auto& [window, dtype] : {std::pair{0, DType::kBF16}, std::pair{1, DType::kBF16}, std::pair{100, DType::kBF16},
+                                        std::pair{333, DType::kBF16}, std::pair{0, DType::kF8E4M3}, std::pair{100, DType::kF8E4M3}}) {
       AttentionShape shape{8, 2, head_dim};
       shape.window = window;
+      shape.dtype = dtype;
       // Rows of one sequence by every way there is: in a chunk, in a longer chunk, as decode and verify rows beside others.
       std::vector<float> last_rows;  // rows 691..699 of the sequence, from the first way
       const auto check_rows = [&](const std::vector<float>& out, size_t first, size_t rows, size_t width) {
@@ -169,14 +286,14 @@ TEST_CASE("cuda attention: splits side by side and one after the other give the 
           const std::vector<float> out = step.run(context, run_attention);
           const size_t width = step.width(), kept = static_cast<size_t>(std::min(rows, 9));
           REQUIRE(std::all_of(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(step.size()), [](float x) { return std::isfinite(x); }));
-          INFO("head_dim " << head_dim << " window " << window << " rows " << rows << (side_by_side ? " side by side" : " serial"));
+          INFO(dtype_info(shape.dtype).name << " head_dim " << head_dim << " window " << shape.window << " rows " << rows << (side_by_side ? " side by side" : " serial"));
           if (last_rows.empty())
             last_rows.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(9 * width));
           else
             check_rows(out, static_cast<size_t>(rows) - kept, kept, width);
         }
     }
-  CHECK(compared == 4 * 4 * 11);
+  CHECK(compared == 4 * 6 * 11);
 }
 
 TEST_CASE("cuda attention: block ids out of range read a wrong row, never foreign memory", "[cuda][attention][walls]") {
@@ -207,7 +324,8 @@ TEST_CASE("cuda attention: block ids out of range read a wrong row, never foreig
 
 TEST_CASE("cuda attention: a NaN row fails alone, and launches leave the counters zero", "[cuda][attention]") {
   Context context(0, GENERATE(slipstream::test::feature_arch(), 80));
-  const AttentionShape shape{8, 2, 128};
+  AttentionShape shape{8, 2, 128};
+  shape.dtype = GENERATE(DType::kBF16, DType::kF8E4M3);
   AttentionStep step(context, shape, {{500, 1}, {900, 1}, {40, 1}}, {{100, 70}});
   const std::vector<float> good = step.run(context, run_attention);
   const float nan = std::numeric_limits<float>::quiet_NaN();

@@ -152,7 +152,7 @@ TEST_CASE("cuda rows: q/k norm, rope and the cache write", "[cuda][rows]") {
   for (const int32_t head_dim : {64, 96, 128, 256})
     for (const RopeStyle style : {RopeStyle::kHalfSplit, RopeStyle::kInterleaved})
       for (const bool normed : {false, true})
-        for (const DType dtype : {DType::kBF16, DType::kF16, DType::kF32}) {
+        for (const DType dtype : {DType::kBF16, DType::kF16, DType::kF32, DType::kF8E4M3}) {
           const int32_t heads = 5, kv_heads = 2, block_tokens = 32, blocks = 9, rows = 70;
           INFO("head " << head_dim << " style " << static_cast<int>(style) << " norm " << normed << ' ' << dtype_info(dtype).name);
           const int64_t width = int64_t{heads + 2 * kv_heads} * head_dim;
@@ -178,6 +178,7 @@ TEST_CASE("cuda rows: q/k norm, rope and the cache write", "[cuda][rows]") {
           if (normed) p.q_norm = q_norm.data(), p.k_norm = k_norm.data();
           p.norm_eps = 1e-6f, p.rope = {style, rope_dim, inv_freq.data(), 1.25f};
           p.kv = {k.data(), v.data(), dtype, kv_heads, head_dim, block_tokens, 0};
+          p.kv.k_scale = 0.003f, p.kv.v_scale = 0.001f;  // some values pass 448 codes
 
           StepInputs on_device = step;
           device.ops->begin_step(&on_device);
@@ -203,8 +204,10 @@ TEST_CASE("cuda rows: q/k norm, rope and the cache write", "[cuda][rows]") {
             dequantize_row(dtype, bytes.data(), got_cache.data(), static_cast<int64_t>(count));
             dequantize_row(dtype, host_cache->data(), want_cache.data(), static_cast<int64_t>(count));
             // one unit in the last place of the cache's dtype where the float before rounding differs
+            const float floor = dtype == DType::kF8E4M3 ? 0x1p-9f : 1e-5f;
+            const float step_size = dtype == DType::kF8E4M3 ? 0x1p-3f : dtype == DType::kBF16 ? 0x1p-7f : 0x1p-10f;
             for (size_t i = 0; i < count; ++i)
-              CHECK(std::abs(got_cache[i] - want_cache[i]) <= std::abs(want_cache[i]) * (dtype == DType::kBF16 ? 0x1p-7f : 0x1p-10f) + 1e-5f);
+              CHECK(std::abs(got_cache[i] - want_cache[i]) <= std::abs(want_cache[i]) * step_size + floor);
           }
           device.buffers.clear();
         }

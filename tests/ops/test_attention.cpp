@@ -14,6 +14,7 @@ struct Shape {
   int32_t heads, kv_heads, head_dim, block_tokens, window;
   DType dtype;
   bool causal;
+  float k_scale = 1.0f, v_scale = 1.0f;
 };
 
 /// One layer's cache of `sequences` sequences with scattered blocks; unused space is NaN.
@@ -36,7 +37,9 @@ struct Cache {
     for (auto& table : tables) columns.push_back(table.data());
   }
   KvLayer layer() {
-    return {k.data(), v.data(), shape.dtype, shape.kv_heads, shape.head_dim, shape.block_tokens, 0};
+    KvLayer layer{k.data(), v.data(), shape.dtype, shape.kv_heads, shape.head_dim, shape.block_tokens, 0};
+    layer.k_scale = shape.k_scale, layer.v_scale = shape.v_scale;
+    return layer;
   }
 };
 
@@ -58,7 +61,8 @@ struct Step {
   }
 };
 
-float rounded(float x, DType dtype) {
+float rounded(float x, DType dtype, float scale) {
+  if (dtype == DType::kF8E4M3) return e4m3_to_f32(f32_to_e4m3(x / scale)) * scale;
   if (dtype == DType::kF16) return f16_to_f32(f32_to_f16(x));
   return dtype == DType::kBF16 ? bf16_to_f32(f32_to_bf16(x)) : x;
 }
@@ -72,9 +76,11 @@ std::vector<float> frequencies(int32_t dim) {
 /// qkv of one sequence: [tokens, (heads + 2 kv) * dim]
 using Rows = std::vector<float>;
 
-/// Rope, cache and attention over the given chunks of each sequence; outputs of all rows in sequence order.
+/// Rope, cache and attention over the given chunks of each sequence; outputs of all rows in sequence order. `mask`, if
+/// any, is the last step's ancestor mask.
 std::vector<Rows> run(Ops& ops, const Shape& s, const std::vector<Rows>& qkv,
-                      const std::vector<std::vector<std::pair<int32_t, int32_t>>>& steps, int32_t tokens) {
+                      const std::vector<std::vector<std::pair<int32_t, int32_t>>>& steps, int32_t tokens,
+                      const std::vector<uint32_t>& mask = {}) {
   const int64_t stride = (int64_t{s.heads} + 2 * s.kv_heads) * s.head_dim;
   const int64_t width = int64_t{s.heads} * s.head_dim;
   Cache cache(s, static_cast<int32_t>(qkv.size()), tokens);
@@ -100,6 +106,10 @@ std::vector<Rows> run(Ops& ops, const Shape& s, const std::vector<Rows>& qkv,
     a.heads = s.heads, a.kv_heads = s.kv_heads, a.head_dim = s.head_dim;
     a.scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
     a.window = s.window, a.causal = s.causal, a.kv = cache.layer(), a.out = &y;
+    if (&chunk == &steps.back() && !mask.empty()) {
+      REQUIRE(mask.size() == static_cast<size_t>(step.inputs.rows));
+      a.ancestor_mask = mask.data();
+    }
     ops.attention(a);
     REQUIRE(y.rows == step.inputs.rows);
     int64_t row = 0;
@@ -110,8 +120,8 @@ std::vector<Rows> run(Ops& ops, const Shape& s, const std::vector<Rows>& qkv,
   return out;
 }
 
-/// The same in double, from the definition.
-Rows exact(const Shape& s, const Rows& qkv, int32_t tokens) {
+/// The same in double, from the definition. `mask` is that of the last mask.size() rows.
+Rows exact(const Shape& s, const Rows& qkv, int32_t tokens, const std::vector<uint32_t>& mask = {}) {
   const int64_t stride = (int64_t{s.heads} + 2 * s.kv_heads) * s.head_dim;
   const auto inv_freq = frequencies(s.head_dim);
   Rows turned = qkv;
@@ -127,25 +137,31 @@ Rows exact(const Shape& s, const Rows& qkv, int32_t tokens) {
   Rows out(static_cast<size_t>(int64_t{tokens} * s.heads * s.head_dim));
   for (int32_t t = 0; t < tokens; ++t)
     for (int32_t h = 0; h < s.heads; ++h) {
-      const int32_t end = s.causal ? t + 1 : tokens;
+      const int32_t context = tokens - static_cast<int32_t>(mask.size());
+      const bool masked = t >= context && !mask.empty();
+      const int32_t end = s.causal && !masked ? t + 1 : tokens;
       const int32_t first = s.window > 0 ? std::max(0, t - s.window + 1) : 0;
       const float* q = turned.data() + t * stride + h * s.head_dim;
       const int64_t kv = s.heads + h / (s.heads / s.kv_heads);
+      std::vector<int32_t> seen;
+      for (int32_t u = first; u < end; ++u)
+        if (!masked || u < context || (mask[static_cast<size_t>(t - context)] >> (u - context) & 1u) != 0) seen.push_back(u);
+      if (seen.empty()) continue;
       std::vector<double> p;
       double sum = 0;
-      for (int32_t u = first; u < end; ++u) {
+      for (const int32_t u : seen) {
         double score = 0;
         for (int32_t d = 0; d < s.head_dim; ++d)
-          score += double{q[d]} * rounded(turned[static_cast<size_t>(u * stride + kv * s.head_dim + d)], s.dtype);
+          score += double{q[d]} * rounded(turned[static_cast<size_t>(u * stride + kv * s.head_dim + d)], s.dtype, s.k_scale);
         p.push_back(score / std::sqrt(static_cast<double>(s.head_dim)));
       }
       const double max = *std::max_element(p.begin(), p.end());
       for (double& x : p) sum += x = std::exp(x - max);
       for (int32_t d = 0; d < s.head_dim; ++d) {
         double value = 0;
-        for (int32_t u = first; u < end; ++u)
-          value += p[static_cast<size_t>(u - first)] / sum *
-                   rounded(turned[static_cast<size_t>(u * stride + (kv + s.kv_heads) * s.head_dim + d)], s.dtype);
+        for (size_t i = 0; i < seen.size(); ++i)
+          value += p[i] / sum *
+                   rounded(turned[static_cast<size_t>(seen[i] * stride + (kv + s.kv_heads) * s.head_dim + d)], s.dtype, s.v_scale);
         out[static_cast<size_t>((int64_t{t} * s.heads + h) * s.head_dim + d)] = static_cast<float>(value);
       }
     }
@@ -165,7 +181,9 @@ TEST_CASE("attention equals its definition", "[attention]") {
       Shape{8, 1, 32, 32, 0, DType::kF16, true}, Shape{6, 2, 96, 32, 40, DType::kBF16, true},
       Shape{4, 2, 128, 64, 0, DType::kBF16, true}, Shape{2, 1, 256, 32, 7, DType::kF32, true},
       Shape{3, 1, 80, 32, 0, DType::kBF16, true}, Shape{4, 2, 64, 32, 0, DType::kBF16, false},
-      Shape{4, 2, 24, 32, 50, DType::kF16, false});
+      Shape{4, 2, 24, 32, 50, DType::kF16, false}, Shape{8, 2, 64, 32, 0, DType::kF8E4M3, true},
+      Shape{4, 1, 80, 64, 40, DType::kF8E4M3, true}, Shape{2, 2, 20, 32, 0, DType::kF8E4M3, false},
+      Shape{4, 2, 128, 32, 0, DType::kF8E4M3, true, 0.25f, 0.03f});
   const int32_t tokens = 75;
   const Rows qkv = random_qkv(s, tokens, 1);
   const Rows want = exact(s, qkv, tokens);
@@ -190,7 +208,7 @@ TEST_CASE("attention equals its definition", "[attention]") {
 
 TEST_CASE("a row's attention does not depend on chunks, batch, threads or instruction set", "[attention][exact]") {
   const Shape s = GENERATE(Shape{9, 3, 64, 32, 0, DType::kBF16, true}, Shape{4, 2, 128, 64, 70, DType::kF16, true},
-                           Shape{4, 1, 80, 32, 0, DType::kF32, true});
+                           Shape{4, 1, 80, 32, 0, DType::kF32, true}, Shape{4, 2, 72, 32, 0, DType::kF8E4M3, true, 0.5f, 0.3f});
   const int32_t tokens = 300;  // long enough for split attention of the last rows
   const std::vector<Rows> qkv = {random_qkv(s, tokens, 2), random_qkv(s, tokens, 3)};
   auto first = cpu(1, "scalar");
@@ -212,6 +230,65 @@ TEST_CASE("a row's attention does not depend on chunks, batch, threads or instru
         CHECK(same_bits(got[1], want[1]));
       }
     }
+}
+
+TEST_CASE("an E4M3 cache holds what exceeds it at 448 and keeps NaN to its token", "[attention]") {
+  const Shape s{2, 1, 32, 32, 0, DType::kF8E4M3, true};
+  const int32_t tokens = 3;
+  const int64_t stride = 4 * 32;
+  Rows qkv(static_cast<size_t>(tokens * stride), 0.0f);
+  qkv[0 * stride + 96 + 5] = 1e30f;      // V of the first token
+  qkv[1 * stride + 96 + 5] = -449.0f;
+  qkv[2 * stride + 96 + 7] = std::nanf("");
+  std::vector<std::string> backends = instruction_sets();
+  backends.emplace_back("reference");
+  for (const std::string& backend : backends) {
+    auto ops = backend == "reference" ? make_reference_ops() : cpu(1, backend);
+    INFO(backend);
+    const Rows out = run(*ops, s, {qkv}, {{{0, tokens}}}, tokens)[0];
+    CHECK(out[5] == 448.0f);
+    CHECK(out[64 + 5] == 0.0f);  // (448 - 448) / 2
+    CHECK(out[64 + 7] == 0.0f);
+    CHECK(std::isnan(out[128 + 7]));
+    CHECK(std::isnan(out[128 + 32 + 7]));
+    CHECK(out[128 + 6] == 0.0f);
+  }
+}
+
+TEST_CASE("an ancestor mask takes the place of causal order inside a span", "[attention]") {
+  const Shape s = GENERATE(Shape{4, 2, 64, 32, 0, DType::kBF16, true}, Shape{6, 2, 32, 32, 0, DType::kF32, false},
+                           Shape{2, 1, 96, 64, 20, DType::kF8E4M3, true});
+  const int32_t context = GENERATE(0, 1, 30, 64, 100), rows = GENERATE(1, 5, 16, 32);
+  const int32_t tokens = context + rows;
+  const std::vector<Rows> qkv = {random_qkv(s, tokens, 5)};
+  std::vector<uint32_t> tree, chain;
+  std::mt19937 random(static_cast<uint32_t>(7 * context + rows));
+  for (int32_t r = 0; r < rows; ++r) {
+    chain.push_back(~0u >> (31 - r));
+    tree.push_back(static_cast<uint32_t>(random()));  // children may come before parents here
+  }
+  tree[0] = 0;  // with no context a row that sees nothing
+  std::vector<std::vector<std::pair<int32_t, int32_t>>> steps = {{{context, rows}}};
+  if (context > 0) steps.insert(steps.begin(), {{0, context}});
+  const Rows want = exact(s, qkv[0], tokens, tree);
+  const auto first = static_cast<std::ptrdiff_t>(int64_t{context} * s.heads * s.head_dim);
+  std::vector<std::string> backends = instruction_sets();
+  backends.emplace_back("reference");
+  Rows scalar;
+  for (const std::string& backend : backends) {
+    auto ops = backend == "reference" ? make_reference_ops() : cpu(2, backend);
+    INFO(backend << " dim " << s.head_dim << " context " << context << " rows " << rows);
+    const Rows got = run(*ops, s, qkv, steps, tokens, tree)[0];
+    double worst = 0;
+    for (size_t i = static_cast<size_t>(first); i < got.size(); ++i) worst = std::max(worst, std::fabs(double{got[i]} - want[i]));
+    CHECK(worst <= (s.dtype == DType::kF32 ? 2e-6 : 6e-3));
+    if (backend == "scalar") scalar = got;
+    if (backend != "reference") CHECK(same_bits(got, scalar));
+    Shape causal = s;
+    causal.causal = true;
+    const Rows as_chain = run(*ops, s, qkv, steps, tokens, chain)[0], plain = run(*ops, causal, qkv, steps, tokens)[0];
+    CHECK(std::equal(as_chain.begin() + first, as_chain.end(), plain.begin() + first));
+  }
 }
 
 TEST_CASE("attention writes int8 blocks of whole heads", "[attention]") {
