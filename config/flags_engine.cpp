@@ -10,7 +10,7 @@ constexpr std::string_view kShareWarning =
 constexpr std::string_view kFreeShareWarning =
     "means the share of memory that is free after loading; it is read as --gpu-memory-utilization (the share of all "
     "memory); --kv-cache-memory-bytes is exact";
-constexpr std::string_view kNoFp8Kv = "8-bit and 4-bit KV caches are not served; use bf16";
+constexpr std::string_view kNoSmallKv = "KV caches of 8 bits other than E4M3, and of fewer, are not served; use fp8";
 constexpr std::string_view kNoDrafter = "needs a drafter model, which is not served yet; use ngram, or leave it out";
 
 }  // namespace
@@ -65,14 +65,15 @@ std::vector<Flag> engine_flags() {
                   .group = memory, .help = "Reuse the KV cache of prompts with the same beginning.",
                   .aliases = {{"disable-radix-cache", true}, {"cache-prompt"}}});
   rows.push_back({.name = "kv-cache-dtype", .field = SLIP_FIELD(engine.kv_cache_dtype), .group = memory,
-                  .metavar = "TYPE", .help = "auto (bf16), f32, f16 or bf16.",
-                  .choices = {"auto", "f32", "f16", "bf16"},
-                  .values = {{"bfloat16", "bf16"}, {"float16", "f16"}, {"half", "f16"}, {"float32", "f32"},
-                             {"float", "f32"}},
-                  .refused_values = {{"fp8", kNoFp8Kv}, {"fp8_e4m3", kNoFp8Kv}, {"fp8_e5m2", kNoFp8Kv},
-                                     {"int8", kNoFp8Kv}, {"nvfp4", kNoFp8Kv}, {"q8_0", kNoFp8Kv},
-                                     {"q4_0", kNoFp8Kv}, {"q4_1", kNoFp8Kv}, {"q5_0", kNoFp8Kv},
-                                     {"q5_1", kNoFp8Kv}, {"iq4_nl", kNoFp8Kv}},
+                  .metavar = "TYPE",
+                  .help = "auto (bf16), f32, f16, bf16 or fp8 (E4M3: half the memory of bf16, coarser values).",
+                  .choices = {"auto", "f32", "f16", "bf16", "fp8"},
+                  .values = {{"bfloat16", "bf16"}, {"float16", "f16"}, {"fp16", "f16"}, {"half", "f16"}, {"float32", "f32"},
+                             {"fp32", "f32"}, {"float", "f32"}, {"fp8_e4m3", "fp8"}, {"fp8_e4m3fn", "fp8"}},
+                  .refused_values = {{"fp8_e5m2", kNoSmallKv}, {"int8", kNoSmallKv}, {"nvfp4", kNoSmallKv},
+                                     {"fp4_e2m1", kNoSmallKv}, {"q8_0", kNoSmallKv}, {"q4_0", kNoSmallKv},
+                                     {"q4_1", kNoSmallKv}, {"q5_0", kNoSmallKv}, {"q5_1", kNoSmallKv},
+                                     {"iq4_nl", kNoSmallKv}},
                   .aliases = {{"cache-type-k"}, {"ctk"}, {"cache-type-v"}, {"ctv"}}});
   rows.push_back({.name = "kv-cache-memory-bytes", .field = SLIP_FIELD(engine.kv_cache_memory_bytes),
                   .group = memory, .metavar = "BYTES", .help = "KV cache size (4GiB style works); 0: from free memory.",

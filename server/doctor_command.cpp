@@ -40,8 +40,8 @@ void add_flags(CLI::App& app, Wanted* wanted) {
       ->check(CLI::Range(DoctorOptions::kMinRows, DoctorOptions::kMaxRows))
       ->capture_default_str();
   app.add_option("--prompt", o.prompt, "Text whose tokens are run; default: a built-in one");
-  app.add_option("--kv-cache-dtype", wanted->cache, "auto (bf16), f32, f16 or bf16")
-      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
+  app.add_option("--kv-cache-dtype", wanted->cache, "auto (bf16), f32, f16, bf16 or fp8")
+      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "fp8"}))
       ->capture_default_str();
   app.add_option("--threads", o.backend.threads, "Of the CPU backend and of the reference; 0: all cores")->check(CLI::Range(0, 1024));
   app.add_option("--cpu-isa", o.backend.cpu_isa, "Hold the CPU kernels to scalar, avx2 or avx512vnni")
@@ -71,7 +71,10 @@ int run_doctor_command(const std::vector<std::string>& args) {
   log::init("error", "text");
   DoctorOptions& options = wanted.options;
   options.dummy = wanted.load_format == "dummy";
-  options.cache_dtype = wanted.cache == "f32" ? DType::kF32 : wanted.cache == "f16" ? DType::kF16 : DType::kBF16;
+  options.cache_dtype = wanted.cache == "f32"   ? DType::kF32
+                        : wanted.cache == "f16" ? DType::kF16
+                        : wanted.cache == "fp8" ? DType::kF8E4M3
+                                                : DType::kBF16;
   options.reference_threads = options.backend.threads > 0 ? options.backend.threads : available_cores();
   ProgressLine line;
   const auto report = run_doctor(options, [&line](const std::string& text) { line.show(text); });

@@ -335,6 +335,7 @@ HttpResponse Edge::metrics_page() const {
     snapshot.engine = services->engine->stats();
     const EngineLimits& bounds = services->engine->limits();
     snapshot.block_tokens = bounds.block_tokens;
+    snapshot.cache_dtype = services->model.cache_dtype;
     snapshot.max_num_seqs = bounds.max_num_seqs;
     snapshot.max_batched_tokens = bounds.max_batched_tokens;
     snapshot.prefix_caching = bounds.prefix_caching;

@@ -10,6 +10,7 @@
 #include "engine/base/text_file.h"
 #include "engine/cache/kv_cache.h"
 #include "engine/doctor/kernel_report.h"
+#include "engine/model/cache_scales.h"
 #include "engine/model/dummy_model.h"
 #include "engine/model/model.h"
 #include "engine/run/backend.h"
@@ -41,6 +42,7 @@ Result<std::unique_ptr<Ops>> make_ops(const EngineConfig& config) {
 DType cache_dtype(const std::string& name) {
   if (name == "f32") return DType::kF32;
   if (name == "f16") return DType::kF16;
+  if (name == "fp8") return DType::kF8E4M3;
   return DType::kBF16;
 }
 
@@ -155,6 +157,7 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
   for (const std::string& note : notes) log::info("weights", {{"note", note}});
 
   progress("allocating the cache");
+  ModelInfo& info = services.model;
   const std::vector<CacheGroupSpec> groups = parts.model->cache_groups();
   if (groups.size() != 1)
     return unsupported("the model needs " + std::to_string(groups.size()) + " cache groups; one is served yet");
@@ -169,14 +172,18 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
   kv_shape.blocks = {cache.blocks};
   kv_shape.block_tokens = wanted.block_size;
   kv_shape.dtype = dtype;
+  if (dtype == DType::kF8E4M3) {
+    SLIP_TRY(kv_shape.scales, cache_scales(*checkpoint, model_config.layers));
+    log::info("cache_scales", {{"from", kv_shape.scales.empty() ? "1, none in the checkpoint" : "the checkpoint, per layer"}});
+  }
   SLIP_TRY(parts.kv, KvCache::create(*parts.ops, kv_shape));
-  log::info("cache", {{"plan", cache.reason}});
+  log::info("cache", {{"plan", cache.reason}, {"dtype", std::string(dtype_info(dtype).name)}});
+  info.cache_dtype = dtype_info(dtype).name;
   if (speculates)
     parts.drafter = std::make_unique<NgramDrafter>(wanted.speculative.prompt_lookup_min,
                                                    wanted.speculative.prompt_lookup_max);
   parts.ops->warm_up(options.max_rows);
 
-  ModelInfo& info = services.model;
   info.names = model_names(config, path, model_config);
   info.architecture = model_config.architecture;
   info.format = wanted.load_format == "dummy" ? "dummy" : checkpoint->kind() == CheckpointKind::kGguf ? "gguf" : "safetensors";
@@ -189,6 +196,7 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
   info.load_report = Json{{"file_bytes", checkpoint->total_bytes()},
                           {"resident_weight_bytes", parts.model->resident_bytes()},
                           {"cache_bytes", cache.bytes},
+                          {"cache_dtype", dtype_info(dtype).name},
                           {"weights_seconds", weights_s},
                           {"notes", notes},
                           {"backend", parts.ops->name()}}

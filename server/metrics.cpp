@@ -109,7 +109,7 @@ void write_engine(Page& page, const MetricsSnapshot& s) {
   page.counter("invariant_failures_total", "Failed integrity checks.", e.invariant_failures);
   page.head("cache_config_info", "gauge", "The cache's configuration; the value is always 1.");
   page.sample("cache_config_info", 1,
-              "block_size=\"" + std::to_string(s.block_tokens) + "\",num_gpu_blocks=\"" +
+              "cache_dtype=\"" + s.cache_dtype + "\",block_size=\"" + std::to_string(s.block_tokens) + "\",num_gpu_blocks=\"" +
                   std::to_string(e.blocks_total) + "\",kv_cache_size_tokens=\"" +
                   std::to_string(e.blocks_total * s.block_tokens) + "\",enable_prefix_caching=\"" +
                   (s.prefix_caching ? "True" : "False") + "\"");

@@ -36,6 +36,7 @@ class Histogram {
 struct MetricsSnapshot {
   EngineStats engine;
   int32_t block_tokens = 0;
+  std::string cache_dtype;      // "BF16"
   int32_t max_num_seqs = 0;
   int32_t max_batched_tokens = 0;
   bool prefix_caching = false;

@@ -26,6 +26,7 @@ struct ModelInfo {
   std::string kernel_report = "null";  // JSON text: which kernel runs for each op, and why
   std::string machine_report = "null";  // JSON text: the processor it runs on
   std::string build_facts;             // what answers depend on: weights, backend, kernels, cache dtype
+  std::string cache_dtype;             // "BF16", "F8_E4M3"
   std::string load_report = "null";    // JSON text: bytes, formats, seconds
   int64_t created = 0;                 // Unix seconds
 };

@@ -1,5 +1,7 @@
 #include "engine/cache/kv_cache.h"
 
+#include <algorithm>
+
 namespace slipstream {
 namespace {
 
@@ -13,10 +15,15 @@ Status check_shape(const KvCacheShape& shape) {
     return invalid_argument("KV cache block size is " + std::to_string(shape.block_tokens) +
                                 " tokens; use a positive multiple of " + std::to_string(kAttentionTile),
                             "block_size");
-  if (shape.dtype != DType::kF32 && shape.dtype != DType::kF16 && shape.dtype != DType::kBF16)
+  if (shape.dtype != DType::kF32 && shape.dtype != DType::kF16 && shape.dtype != DType::kBF16 && shape.dtype != DType::kF8E4M3)
     return unsupported("KV cache dtype " + std::string(dtype_info(shape.dtype).name) +
-                           " is not served; use F32, F16 or BF16",
+                           " is not served; use F32, F16, BF16 or F8_E4M3",
                        "kv_cache_dtype");
+  size_t layers = 0;
+  for (const CacheGroupSpec& group : shape.groups) layers += static_cast<size_t>(std::max(group.layers, 0));
+  if (!shape.scales.empty() && (shape.scales.size() != layers || shape.dtype != DType::kF8E4M3))
+    return internal_error("KV cache: " + std::to_string(shape.scales.size()) + " scales for " + std::to_string(layers) +
+                          " layers of " + std::string(dtype_info(shape.dtype).name));
   for (size_t g = 0; g < shape.groups.size(); ++g) {
     const CacheGroupSpec& group = shape.groups[g];
     if (group.layers <= 0 || group.kv_heads <= 0 || group.head_dim <= 0 || shape.blocks[g] <= 0)
@@ -57,10 +64,15 @@ Result<KvCache> KvCache::create(Ops& ops, const KvCacheShape& shape) {
       layer.block_tokens = shape.block_tokens;
       layer.group = static_cast<int32_t>(g);
       layer.blocks = shape.blocks[g];
+      if (!shape.scales.empty()) {
+        layer.k_scale = shape.scales[cache.layers_.size()].k;
+        layer.v_scale = shape.scales[cache.layers_.size()].v;
+      }
       cache.layers_.push_back(layer);
       cache.bytes_ += 2 * static_cast<int64_t>(half);
     }
   }
+  ops.plan_cache(cache.layers_.front());
   return cache;
 }
 

@@ -16,7 +16,8 @@ struct KvCacheShape {
   std::vector<CacheGroupSpec> groups;  // layers are numbered through the groups in order
   std::vector<int32_t> blocks;         // [groups]
   int32_t block_tokens = 32;           // a positive multiple of kAttentionTile
-  DType dtype = DType::kBF16;          // kF32, kF16 or kBF16
+  DType dtype = DType::kBF16;          // kF32, kF16, kBF16 or kF8E4M3
+  std::vector<CacheScale> scales;      // of kF8E4M3, per layer through the groups; empty: 1 everywhere
 };
 
 class KvCache final : public KvViews {

@@ -31,6 +31,11 @@ struct CacheGroupSpec {
   int32_t window = 0;        // 0: keep everything
 };
 
+/// Of one layer's kF8E4M3 cache (KvLayer::k_scale, v_scale).
+struct CacheScale {
+  float k = 1.0f, v = 1.0f;
+};
+
 /// The K/V views of every layer, in layer order. Implemented by engine/cache/kv_cache.
 class KvViews {
  public:

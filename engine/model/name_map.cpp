@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "engine/model/cache_scales.h"
+
 namespace slipstream {
 namespace {
 
@@ -44,7 +46,7 @@ std::string tensor_name(CheckpointKind kind, Role role, int32_t layer, std::stri
 
 bool may_be_left_over(CheckpointKind kind, std::string_view name, bool tied_embedding) {
   if (kind == CheckpointKind::kGguf) return name == "rope_freqs.weight";
-  if (name.ends_with(".rotary_emb.inv_freq") || name == "rotary_emb.inv_freq") return true;
+  if (name.ends_with(".rotary_emb.inv_freq") || name == "rotary_emb.inv_freq" || is_cache_scale(name)) return true;
   return tied_embedding && name == "lm_head.weight";
 }
 

@@ -8,7 +8,9 @@
 // Measured on one H200 (read ceiling 4.5 TB/s), BF16, caches cold: 32 sequences of 8k with 32/8 heads of 128: 249 us, 95 % of
 // the ceiling (4 rows 91 %, 8 rows 86 %, 16 rows 79 %); 64 of 1k: 69 us, 86 %; one of 128k: 130 us, 91 %. One of 8k takes
 // 15 us and one of 1k 7.3 us (SmolLM2's 9/3 heads of 64: 5.7 us), where the chain of launch, table, cache, merge is the time.
-// An E4M3 cache, same shapes: 143 us, 83 % (4 rows 79 %, 8 rows 58 %); 64 of 1k: 42 us; one of 128k: 78 us; 7.7 us for 1k.
+// An E4M3 cache, same shapes: 143 us, 83 % of the ceiling over half the bytes (4 rows 79 %, 8 rows 58 %, 16 rows 42 %, where
+// each 16 packed rows widen the codes anew); 64 of 1k: 42 us; one of 128k: 78 us; one of 1k: 7.7 us. Widening all or half of
+// the codes in integers was slower: 63 and 74 %.
 #include "kernels/cuda/attention_launch.cuh"
 
 namespace slipstream::cuda::attn {

@@ -117,13 +117,16 @@ def test_engine_settings(launch):
     halves = bounds("--kv-cache-dtype", "bf16", "--cpu-isa", "scalar")
     fulls = bounds("--kv-cache-dtype", "f32")
     assert halves["engine"]["blocks"] in (2 * fulls["engine"]["blocks"], 2 * fulls["engine"]["blocks"] + 1)
+    quarters = bounds("--kv-cache-dtype", "fp8_e4m3")
+    assert quarters["engine"]["blocks"] in range(4 * fulls["engine"]["blocks"], 4 * fulls["engine"]["blocks"] + 4)
+    assert [facts["model"]["load"]["cache_dtype"] for facts in (fulls, halves, quarters)] == ["F32", "BF16", "F8_E4M3"]
     scalar, chosen = (json.dumps(facts["kernels"]) for facts in (halves, fulls))
     assert "scalar" in scalar and "avx" not in scalar
     assert halves["machine"]["backend"] == "cpu" and halves["machine"]["instructions"] == "scalar" and halves["machine"]["processor"]
     assert {"op", "kernel", "built_for", "why"} == set(fulls["kernels"][0])
     with open("/proc/cpuinfo") as cpu:
         assert ("avx" in chosen) == (" avx2" in cpu.read())
-    for facts in (halves, fulls):
+    for facts in (halves, fulls, quarters):
         assert 0.9 * (64 << 20) < facts["model"]["load"]["cache_bytes"] <= 64 << 20
 
 

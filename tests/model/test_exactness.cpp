@@ -25,10 +25,10 @@ TEST_CASE("chunks, block sizes and the set of wanted rows change no bit") {
     const Golden golden = read_golden(name);
     const std::vector<int32_t>& ids = golden.prompts[3].ids;
     const std::vector<int32_t> all = all_positions(ids.size());
-    for (const char* backend : {"reference", "cpu"}) {
-      INFO(name << " on " << backend);
+    for (const auto& [backend, cache] : {std::pair{"reference", DType::kBF16}, std::pair{"cpu", DType::kBF16}, std::pair{"cpu", DType::kF8E4M3}}) {
+      INFO(name << " on " << backend << ", cache " << dtype_info(cache).name);
       MemoryCheckpoint file = tiny_safetensors(golden, DType::kBF16);
-      const RunnerOptions options{.backend = backend, .cache_dtype = DType::kBF16};
+      const RunnerOptions options{.backend = backend, .cache_dtype = cache};
       const auto runner = runner_of(file, options);
       const std::vector<float> whole = runner->run(ids, all);
       for (const int32_t chunk : {1, 7, 33}) CHECK(same_bits(runner->run(ids, all, chunk), whole));

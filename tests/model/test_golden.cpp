@@ -1,5 +1,6 @@
 // Tiny models of every architecture against Hugging Face transformers (scripts/make_golden), through both containers
 // and both backends.
+#include <algorithm>
 #include <cmath>
 
 #include "tests/model/golden_check.h"
@@ -89,4 +90,47 @@ TEST_CASE("FP8 models equal transformers with the dequantised weights", "[golden
       CHECK(error < kBound);
     }
   }
+}
+
+TEST_CASE("an fp8 cache stays close to the float one, and the cpu to the reference", "[golden]") {
+  // A code is off by up to 1/16 of a value, about 0.026 (rms). Attention averages that over the tokens; what comes out of
+  // two layers is off by some per cent, against the order of 1 for a wrong scale, head or code. What a choice of token
+  // costs is the gap in logit between the float cache's best token and the one that fp8 prefers.
+  double regret = 0, largest = 0;
+  int choices = 0;
+  for (const std::string& name : golden_names()) {
+    const Golden golden = read_golden(name);
+    MemoryCheckpoint folder = tiny_safetensors(golden);
+    const auto exact = runner_of(folder, {.backend = "cpu"});
+    const auto reference = runner_of(folder, {.backend = "reference", .cache_dtype = DType::kF8E4M3});
+    const auto cpu = runner_of(folder, {.backend = "cpu", .cache_dtype = DType::kF8E4M3});
+    double square = 0, error = 0, between = 0;
+    for (const GoldenPrompt& prompt : golden.prompts) {
+      const auto want = exact->run(prompt.ids, prompt.positions);
+      const auto coarse = reference->run(prompt.ids, prompt.positions, 5);
+      const auto got = cpu->run(prompt.ids, prompt.positions, 7);
+      const size_t vocab = want.size() / prompt.positions.size();
+      for (size_t i = 0; i < want.size(); ++i) {
+        square += double{want[i]} * want[i];
+        error += std::pow(double{got[i]} - want[i], 2);
+        between += std::pow(double{got[i]} - coarse[i], 2);
+      }
+      for (size_t row = 0; row < want.size(); row += vocab) {
+        const auto at = [&](const std::vector<float>& v) { return v.begin() + static_cast<std::ptrdiff_t>(row); };
+        const auto picked = std::max_element(at(got), at(got) + static_cast<std::ptrdiff_t>(vocab)) - at(got);
+        const double lost = double{*std::max_element(at(want), at(want) + static_cast<std::ptrdiff_t>(vocab))} - at(want)[picked];
+        regret += lost;
+        largest = std::max(largest, lost);
+        ++choices;
+      }
+    }
+    INFO(name << ": relative error " << std::sqrt(error / square) << ", between backends " << std::sqrt(between / square));
+    CHECK(std::sqrt(error / square) < 0.08);
+    CHECK(error > 0);  // the codes are really used
+    CHECK(std::sqrt(between / square) < 0.005);  // a value on the edge of two codes may fall to either side
+  }
+  INFO(choices << " choices, regret " << regret / choices << " on average, " << largest << " at most");
+  CHECK(choices > 50);
+  CHECK(regret / choices < 0.01);
+  CHECK(largest < 0.2);
 }

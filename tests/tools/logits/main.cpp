@@ -46,7 +46,7 @@ int run(int argc, char** argv) {
   app.add_option("--threads", options.threads);
   app.add_option("--ranks", options.ranks);
   app.add_option("--chunk", chunk, "rows of one prefill step; 0: all");
-  app.add_option("--cache-dtype", cache)->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  app.add_option("--cache-dtype", cache)->check(CLI::IsMember({"f32", "f16", "bf16", "fp8"}));
   app.add_option("--rows", rows, "all, last, or how many last rows of each prompt");
   app.add_option("--prompts", prompts_file)->required()->check(CLI::ExistingFile);
   app.add_option("--out", out_file)->required();
@@ -54,7 +54,10 @@ int run(int argc, char** argv) {
   app.add_option("--seed", options.dummy_seed);
   CLI11_PARSE(app, argc, argv);
   log::init("error", "text");
-  options.cache_dtype = cache == "f32" ? DType::kF32 : cache == "f16" ? DType::kF16 : DType::kBF16;
+  options.cache_dtype = cache == "f32"   ? DType::kF32
+                        : cache == "f16" ? DType::kF16
+                        : cache == "fp8" ? DType::kF8E4M3
+                                         : DType::kBF16;
 
   const auto prompts = read_prompts(prompts_file);
   if (prompts.empty()) return fail("no prompts in " + prompts_file);

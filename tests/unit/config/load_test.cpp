@@ -73,6 +73,8 @@ TEST_CASE("the same settings in SGLang's, llama-server's and TensorRT-LLM's word
   CHECK(llama.engine.threads == 2);
   CHECK(llama.server.served_model_names == std::vector<std::string>{"name"});
   CHECK(llama.engine.kv_cache_dtype == "f16");
+  CHECK(good({"m", "--kv-cache-dtype", "fp8_e4m3"}).engine.kv_cache_dtype == "fp8");
+  CHECK(good({"m", "--kv-cache-dtype", "fp16"}).engine.kv_cache_dtype == "f16");
   CHECK(llama.engine.default_chat_template_kwargs == "{\"enable_thinking\":false}");
   CHECK(llama.server.log_format == "json");
   CHECK(llama.engine.speculative.method == "ngram");
@@ -118,7 +120,7 @@ TEST_CASE("features that are not served are refused by name with the alternative
   CHECK(has(bad({"m", "--ssl-certfile", "x.pem"}), "proxy"));
   CHECK(has(bad({"m", "--data-parallel-size", "2"}), "gateway"));
   CHECK(has(bad({"m", "--quantization", "awq"}), "\"awq\" is not served; use BF16"));
-  CHECK(has(bad({"m", "--kv-cache-dtype", "fp8"}), "use bf16"));
+  CHECK(has(bad({"m", "--kv-cache-dtype", "fp8_e5m2"}), "use fp8"));
   CHECK(has(bad({"m", "--tool-call-parser", "hermes"}), "tool calls are not served yet"));
   CHECK(has(bad({"m", "--speculative-config", "{\"method\":\"dflash\",\"model\":\"d\"}"}), "use ngram"));
   CHECK(has(bad({"m", "--backend", "rocm"}), "auto, cuda, cpu"));

@@ -50,6 +50,30 @@ TEST_CASE("copy_block copies every layer of the group and nothing else") {
   }
 }
 
+TEST_CASE("an fp8 cache takes a byte an element, is copied whole, and hands each layer its scales") {
+  auto ops = make_reference_ops();
+  KvCacheShape shape;
+  shape.groups = {{2, 1, 32, 0}, {1, 1, 64, 0}};
+  shape.blocks = {3, 2};
+  shape.dtype = DType::kF8E4M3;
+  shape.scales = {{0.5f, 0.25f}, {2.0f, 1.0f}, {3.0f, 4.0f}};
+  auto cache = KvCache::create(*ops, shape);
+  REQUIRE(cache.ok());
+  REQUIRE(KvCache::block_bytes(shape.groups[0], 32, DType::kF8E4M3) == 2 * 2 * 32 * 32);
+  REQUIRE(cache->bytes() == 3 * 4096 + 2 * 4096);
+  for (int32_t l = 0; l < 3; ++l) {
+    REQUIRE(cache->layer(l).dtype == DType::kF8E4M3);
+    REQUIRE(cache->layer(l).k_scale == shape.scales[static_cast<size_t>(l)].k);
+    REQUIRE(cache->layer(l).v_scale == shape.scales[static_cast<size_t>(l)].v);
+  }
+  auto* v = static_cast<uint8_t*>(cache->layer(1).v);
+  for (int i = 0; i < 3 * 1024; ++i) v[i] = static_cast<uint8_t>(i / 7);
+  cache->copy_block(*ops, 0, 2, 0);
+  REQUIRE(std::memcmp(v, v + 2048, 1024) == 0);
+  REQUIRE(v[1024] == static_cast<uint8_t>(1024 / 7));
+  REQUIRE(v[2047] == static_cast<uint8_t>(2047 / 7));
+}
+
 TEST_CASE("impossible shapes are refused with the numbers") {
   auto ops = make_reference_ops();
   KvCacheShape shape;
@@ -66,6 +90,8 @@ TEST_CASE("impossible shapes are refused with the numbers") {
   refused([](KvCacheShape* s) { s->block_tokens = 33; }, "33");
   refused([](KvCacheShape* s) { s->block_tokens = 0; }, "0 tokens");
   refused([](KvCacheShape* s) { s->dtype = DType::kQ4_0; }, "Q4_0");
+  refused([](KvCacheShape* s) { s->scales = {{1, 1}}; }, "1 scales for 1 layers of BF16");
+  refused([](KvCacheShape* s) { s->dtype = DType::kF8E4M3, s->scales = {{1, 1}, {1, 1}}; }, "2 scales for 1 layers");
   refused([](KvCacheShape* s) { s->blocks = {0}; }, "0 blocks");
   refused([](KvCacheShape* s) { s->blocks = {INT32_MAX}; s->groups[0].head_dim = 1 << 20; }, "2147483647");
   refused([](KvCacheShape* s) { s->blocks = {1, 1}; }, "1 groups");

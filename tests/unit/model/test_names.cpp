@@ -1,6 +1,8 @@
 #include "engine/model/architecture.h"
+#include "engine/model/cache_scales.h"
 #include "engine/model/name_map.h"
 #include "tests/catch.h"
+#include "tests/model/memory_checkpoint.h"
 
 using namespace slipstream;
 
@@ -25,10 +27,43 @@ TEST_CASE("only named tensors may be left over") {
   CHECK(may_be_left_over(K::kSafetensors, "model.layers.0.self_attn.rotary_emb.inv_freq", false));
   CHECK(may_be_left_over(K::kSafetensors, "lm_head.weight", true));
   CHECK_FALSE(may_be_left_over(K::kSafetensors, "lm_head.weight", false));
+  CHECK(may_be_left_over(K::kSafetensors, "model.layers.3.self_attn.k_scale", false));
+  CHECK(may_be_left_over(K::kSafetensors, "model.layers.3.self_attn.v_proj.v_scale", false));
+  CHECK(may_be_left_over(K::kSafetensors, "model.layers.3.self_attn.attn.k_scale", false));
+  CHECK_FALSE(may_be_left_over(K::kSafetensors, "model.layers.3.self_attn.k_proj.v_scale", false));
+  CHECK_FALSE(may_be_left_over(K::kSafetensors, "model.layers.3.self_attn.q_scale", false));
   CHECK_FALSE(may_be_left_over(K::kSafetensors, "rope_freqs.weight", false));
   CHECK(may_be_left_over(K::kGguf, "rope_freqs.weight", false));
   CHECK_FALSE(may_be_left_over(K::kGguf, "output.weight", true));
   CHECK_FALSE(may_be_left_over(K::kGguf, "blk.0.attn_q.lora_a", false));
+}
+
+TEST_CASE("scales of an 8-bit cache are read from where tools put them, all or none") {
+  using test::MemoryCheckpoint;
+  const std::string layer = "model.layers.", attention = ".self_attn.";
+  MemoryCheckpoint file(CheckpointKind::kSafetensors);
+  REQUIRE(cache_scales(file, 2)->empty());
+  file.add(layer + "0" + attention + "k_scale", {1}, {0.5f});
+  file.add(layer + "0" + attention + "v_proj.v_scale", {1}, {0.25f}, DType::kBF16);
+  file.add(layer + "1" + attention + "attn.k_scale", {1}, {2.0f}, DType::kF16);
+  const auto refusal = [&] {
+    const auto scales = cache_scales(file, 2);
+    return scales.ok() ? std::string("none") : scales.error().message;
+  };
+  CHECK(refusal() == "cache scale 'model.layers.1.self_attn.v_scale' is missing from memory, which has others; "
+                     "use --kv-cache-dtype bf16");
+  file.add(layer + "1" + attention + "v_scale", {1}, {8.0f});
+  const auto scales = cache_scales(file, 2);
+  REQUIRE(scales.ok());
+  REQUIRE(scales->size() == 2);
+  CHECK((*scales)[0].k == 0.5f);
+  CHECK((*scales)[0].v == 0.25f);
+  CHECK((*scales)[1].k == 2.0f);
+  CHECK((*scales)[1].v == 8.0f);
+  file.add(layer + "1" + attention + "v_scale", {1}, {0.0f});
+  CHECK(refusal().find("'model.layers.1.self_attn.v_scale' is 0.000000, not a positive number") != std::string::npos);
+  file.add(layer + "1" + attention + "v_scale", {2}, {1.0f, 1.0f});
+  CHECK(refusal().find("is 2 elements of F32, expected one") != std::string::npos);
 }
 
 TEST_CASE("served architectures are found by class and by GGUF name") {
