@@ -18,11 +18,13 @@ size_t shared_bytes(DType dtype, const TileShape& s, int32_t m) {
   return is_block(dtype) ? quant_shared_bytes(dtype, s, m) : float_shared_bytes(s, m);
 }
 
+constexpr size_t kStaticBytes = 256;  // of shared memory that a kernel has beside the dynamic, at most
+
 /// Blocks of the shape that an SM can hold by shared memory, at most 2 (the kernels' registers).
 int32_t resident_blocks(const Context& context, DType dtype, const TileShape& s, int32_t m) {
   const size_t bytes = shared_bytes(dtype, s, m);
   const size_t limit = context.shared_bytes_per_block();
-  if (bytes == 0 || bytes > limit) return 0;
+  if (bytes == 0 || bytes + kStaticBytes > limit) return 0;
   return 2 * (bytes + 1024) <= limit ? 2 : 1;  // a block costs 1 KB beside its own
 }
 

@@ -17,7 +17,7 @@ using namespace slipstream::cuda::test;
 
 namespace {
 
-std::vector<TileShape> built_shapes() {
+std::vector<TileShape> built_shapes(const Context& context, DType dtype) {
   std::vector<TileShape> shapes;
   for (const int32_t stages : {2, 3, 4})
     for (const auto& [splits, blocks] : {std::pair{1, 0}, std::pair{3, 0}, std::pair{8, 0}, std::pair{1, 2}}) {
@@ -28,6 +28,13 @@ std::vector<TileShape> built_shapes() {
   for (const int32_t stages : {2, 3, 4})
     for (const int32_t blocks : {0, 2})
       for (const int32_t nt : {2, 4, 8}) shapes.push_back({nt, 8, 1, stages, 1, blocks, true});
+  if (dtype != DType::kF8E4M3 || context.arch() != 90) return shapes;
+  for (const int32_t stages : {2, 3, 4})
+    for (const auto& [splits, blocks] : {std::pair{1, 0}, std::pair{3, 0}, std::pair{8, 0}, std::pair{1, 2}}) {
+#define SLIPSTREAM_ADD(NT, WR) shapes.push_back({NT, WR, 1, stages, splits, blocks, false, true});
+      SLIPSTREAM_F8_WGMMA_SHAPES(SLIPSTREAM_ADD)
+#undef SLIPSTREAM_ADD
+    }
   return shapes;
 }
 
@@ -59,11 +66,11 @@ TEST_CASE("cuda linear: every block shape equals the simple twin", "[cuda][linea
     const double typical = std::sqrt(norm / static_cast<double>(count));
     REQUIRE(typical > 0.01);
     int run = 0;
-    for (const TileShape& s : built_shapes()) {
+    for (const TileShape& s : built_shapes(gpu.context, dtype)) {
       const size_t shared = dtype == DType::kF8E4M3 ? f8_shared_bytes(s, c.m) : is_block(dtype) ? quant_shared_bytes(dtype, s, c.m) : float_shared_bytes(s, c.m);
-      if (shared > gpu.context.shared_bytes_per_block()) continue;
+      if (shared + 256 > gpu.context.shared_bytes_per_block()) continue;  // 256: the kernels' static bytes
       INFO(dtype_info(dtype).name << " N " << c.rows << " K " << c.cols << " M " << c.m << " shape " << s.nt << s.wr << s.wk << " stages "
-                                  << s.stages << " splits " << s.splits << " blocks " << s.blocks << (s.serial ? " serial" : ""));
+                                  << s.stages << " splits " << s.splits << " blocks " << s.blocks << (s.serial ? " serial" : "") << (s.wgmma ? " wgmma" : ""));
       check(cudaMemsetAsync(out.data(), 0xff, out.bytes(), gpu.context.stream()), "poison");
       const WeightSegment& segment = weight->segments().front();
       const LinearOutput o{nullptr, out.as<float>(), c.rows, c.m, static_cast<int32_t>(c.rows), s.splits, gpu.scratch.partials(),
