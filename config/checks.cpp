@@ -69,7 +69,11 @@ Status check_engine(Config& config) {
     return invalid_argument("block-size " + std::to_string(engine.block_size) + " is not a multiple of 32",
                             "block-size");
   }
-  if (engine.max_num_batched_tokens < engine.max_num_seqs) {
+  if (engine.dummy_format != "auto" && engine.load_format != "dummy") {
+    return invalid_argument("dummy-format " + engine.dummy_format + " needs --load-format dummy; weights of files keep theirs",
+                            "dummy-format");
+  }
+  if (engine.max_num_batched_tokens > 0 && engine.max_num_batched_tokens < engine.max_num_seqs) {
     return invalid_argument("max-num-batched-tokens " + std::to_string(engine.max_num_batched_tokens) +
                                 " is below max-num-seqs " + std::to_string(engine.max_num_seqs) +
                                 ", so not every sequence could move in a step; raise the first or lower the second",

@@ -46,10 +46,11 @@ struct EngineConfig {
   std::string cpu_isa;                     // "", scalar, avx2, avx512vnni
   std::string cuda_feature_level;          // "", sm80, sm86, sm89, sm120 (tests)
   std::string load_format = "auto";        // auto, dummy
+  std::string dummy_format = "auto";       // of dummy matrices: auto (the config's dtype), bf16, q4_k …
   uint64_t seed = 0;                       // of dummy weights, and of requests without a seed when > 0
   int32_t max_model_len = 0;               // 0: what fits, at most the model's context
-  int32_t max_num_seqs = 16;
-  int32_t max_num_batched_tokens = 512;
+  int32_t max_num_seqs = 0;                // 0: by backend and memory (server/memory_plan.h)
+  int32_t max_num_batched_tokens = 0;      // 0: the same
   int32_t max_num_queued_reqs = 256;
   int64_t max_num_queued_tokens = 1 << 20;
   bool enable_prefix_caching = true;

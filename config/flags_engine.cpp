@@ -25,6 +25,11 @@ std::vector<Flag> engine_flags() {
   rows.push_back({.name = "load-format", .field = SLIP_FIELD(engine.load_format), .group = model, .metavar = "FORMAT",
                   .help = "auto reads the files; dummy makes random weights of the config's full shape.",
                   .choices = {"auto", "dummy"}, .values = {{"safetensors", "auto"}, {"gguf", "auto"}}});
+  rows.push_back({.name = "dummy-format", .field = SLIP_FIELD(engine.dummy_format), .group = model, .metavar = "FORMAT",
+                  .help = "Of the matrices that --load-format dummy makes; auto: the dtype of config.json.",
+                  .choices = {"auto", "f32", "f16", "bf16", "fp8", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k",
+                              "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4"},
+                  .values = {{"float32", "f32"}, {"float16", "f16"}, {"bfloat16", "bf16"}}});
   rows.push_back({.name = "seed", .field = SLIP_FIELD(engine.seed), .group = model, .metavar = "N",
                   .help = "Of dummy weights, and (when > 0) of requests that give none.",
                   .aliases = {{"random-seed"}}});
@@ -44,11 +49,13 @@ std::vector<Flag> engine_flags() {
                   .min = 0, .max = 1 << 24, .values = {{"auto", "0"}, {"-1", "0"}},
                   .aliases = {{"context-length"}, {"ctx-size"}, {"c"}, {"max-seq-len"}}});
   rows.push_back({.name = "max-num-seqs", .field = SLIP_FIELD(engine.max_num_seqs), .group = batch, .metavar = "N",
-                  .help = "Sequences that run at once.", .min = 1, .max = 4096,
+                  .help = "Sequences that run at once; 0 or auto: 16 on a CPU, up to 256 on a GPU, by its memory.",
+                  .min = 0, .max = 4096, .values = {{"auto", "0"}},
                   .aliases = {{"max-running-requests"}, {"parallel"}, {"np"}, {"max-batch-size"}}});
   rows.push_back({.name = "max-num-batched-tokens", .field = SLIP_FIELD(engine.max_num_batched_tokens),
-                  .group = batch, .metavar = "N", .help = "Tokens of one step, decode and prompt chunks together.",
-                  .min = 1, .max = 1 << 20,
+                  .group = batch, .metavar = "N",
+                  .help = "Tokens of one step, decode and prompt chunks together; 0 or auto: 512 on a CPU, up to 8192 on a GPU.",
+                  .min = 0, .max = 1 << 20, .values = {{"auto", "0"}},
                   .aliases = {{"chunked-prefill-size"}, {"max-prefill-tokens"}, {"batch-size"}, {"b"},
                               {"ubatch-size"}, {"ub"}, {"max-num-tokens"}}});
   rows.push_back({.name = "max-num-queued-reqs", .field = SLIP_FIELD(engine.max_num_queued_reqs), .group = batch,

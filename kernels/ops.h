@@ -192,6 +192,8 @@ class Ops {
   /// Empty string when the backend can serve the spec, otherwise the reason, naming the tensor and format.
   virtual std::string unsupported_reason(const WeightSpec& spec) const = 0;
   virtual std::unique_ptr<Weight> prepare_weight(WeightSpec spec) = 0;
+  /// Whether prepare_weight takes WeightPart::dummy, so that random weights need no bytes on the host.
+  virtual bool makes_dummy_weights() const { return false; }
   /// The forms that `weight` wants its input in.
   virtual uint8_t activation_forms(const Weight& weight) const = 0;
   /// Storage comes from `allocate` and lives as long as the Ops.
@@ -208,6 +210,13 @@ class Ops {
     int64_t total = 0, free = 0;  // bytes; total 0: host memory, ask the system
   };
   virtual MemoryFacts memory() const { return {}; }
+  /// Device bytes held through this Ops, weights and scratch included; 0 where memory is the host's.
+  virtual int64_t allocated_bytes() const { return 0; }
+  /// The most that it held at once, scratch of the start included.
+  virtual int64_t peak_bytes() const { return 0; }
+  /// The same backend with no memory behind it: load-time calls only count what this one would take (allocated_bytes), so
+  /// that a plan stands before anything is loaded. Null where memory is the host's.
+  virtual std::unique_ptr<Ops> dry_twin() const { return nullptr; }
 
   // ---- primitives ----
   /// Called by models before the first op that reads `step`. A backend with its own memory copies the arrays there and
@@ -268,6 +277,7 @@ struct CudaOptions {
   int32_t device = 0;
   int32_t feature_arch = 0;  // 0: the GPU's own; 80, 86, 89 or 120 hide what that architecture lacks (tests)
   bool deterministic = false;  // row-exact kernels: a row's bits depend on its own content and position alone
+  bool resident_steps = false;  // every step brings its own device arrays: nothing is kept for begin_step to upload
 };
 /// Null in a build without CUDA. Throws DeviceError where there is no usable GPU or no kernel for it.
 std::unique_ptr<Ops> make_cuda_ops(const CudaOptions& options);

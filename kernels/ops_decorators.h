@@ -36,6 +36,8 @@ class ForwardingOps : public Ops {
   }
   void plan_cache(const KvLayer& kv) override { inner_.plan_cache(kv); }
   MemoryFacts memory() const override { return inner_.memory(); }
+  int64_t allocated_bytes() const override { return inner_.allocated_bytes(); }
+  int64_t peak_bytes() const override { return inner_.peak_bytes(); }
   void begin_step(StepInputs* step) override { inner_.begin_step(step); }
   void embed(const Weight& table, const StepInputs& step, float scale, float* out) override;
   void rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) override;

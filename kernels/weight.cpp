@@ -41,7 +41,7 @@ Weight::Weight(WeightSpec spec) : spec_(std::move(spec)) {
   cols_ = spec_.parts.front().cols;
   for (const WeightPart& part : spec_.parts) {
     CHECK(part.cols == cols_, "parts of one weight must have equal columns");
-    CHECK(part.rows > 0 && part.cols > 0 && part.data != nullptr, "a weight part is empty");
+    CHECK(part.rows > 0 && part.cols > 0 && (part.data != nullptr || part.dummy.fan_in > 0), "a weight part is empty");
     rows_ += part.rows;
   }
 }

@@ -26,6 +26,14 @@ struct WeightScales {
   float at(int64_t row, int64_t col) const;
 };
 
+/// Values made by the dummy law (kernels/dummy_law.h) in place of stored ones, for backends whose
+/// Ops::makes_dummy_weights() says so. Scales of F8_E4M3 are stored in any case.
+struct DummyValues {
+  uint64_t key = 0;     // of the whole tensor
+  int64_t fan_in = 0;   // columns of the whole tensor; 0: the part has stored bytes
+  int64_t first = 0;    // element of the whole tensor where the part begins; row r begins at first + r * fan_in
+};
+
 /// One stored matrix, or a slice of one, as it stands in the mapped file. Borrowed: the mapping must outlive
 /// prepare_weight (and, for the reference backend, the Weight).
 struct WeightPart {
@@ -36,6 +44,7 @@ struct WeightPart {
   const std::byte* data = nullptr;  // first row; row r starts at data + r * row_stride_bytes
   int64_t row_stride_bytes = 0;     // > row_bytes(dtype, cols) when the part is a column slice
   WeightScales scales = {};         // kF8E4M3 only
+  DummyValues dummy = {};           // instead of data, which is then null
 };
 
 /// Row `row` of the part as floats, its scales applied.  out [part.cols]

@@ -35,25 +35,22 @@ int64_t available_memory_bytes() {
   return std::max<int64_t>(free_bytes, 0);
 }
 
-Result<CachePlan> plan_cache(const EngineConfig& config, int32_t model_context, int64_t block_bytes,
-                             int64_t memory_bytes, int64_t used_bytes) {
+Result<CachePlan> plan_cache(const EngineConfig& config, int32_t max_num_seqs, int32_t model_context, int64_t block_bytes,
+                             int64_t memory_bytes) {
   CHECK(block_bytes > 0 && config.block_size > 0, "a cache block has a size");
   if (config.max_model_len > model_context)
     return invalid_argument("max-model-len " + std::to_string(config.max_model_len) + " is above the model's context of " +
                                 std::to_string(model_context) + " tokens; lower it or leave it out",
                             "max-model-len");
   // Pages are touched lazily, so the system would grant it now and end the process later.
-  const int64_t available = memory_bytes - used_bytes;
+  const int64_t available = memory_bytes;
   if (config.kv_cache_memory_bytes > available)
     return invalid_argument("kv-cache-memory-bytes asks for " + mib(config.kv_cache_memory_bytes) + "; " + mib(available) +
                                 " are available; lower it, or leave it out to take what fits",
                             "kv-cache-memory-bytes");
   const int64_t budget = config.kv_cache_memory_bytes > 0
                              ? config.kv_cache_memory_bytes
-                             : std::max<int64_t>(
-                                   static_cast<int64_t>(static_cast<double>(memory_bytes) * config.gpu_memory_utilization) -
-                                       used_bytes,
-                                   0);
+                             : static_cast<int64_t>(static_cast<double>(memory_bytes) * config.gpu_memory_utilization);
   const int64_t block = config.block_size;
   const int64_t fitting_blocks = std::min<int64_t>(budget / block_bytes, std::numeric_limits<int32_t>::max() / block);
   const int64_t wanted_context = config.max_model_len > 0 ? config.max_model_len : model_context;
@@ -68,7 +65,7 @@ Result<CachePlan> plan_cache(const EngineConfig& config, int32_t model_context, 
         "max-model-len");
   // more than every slot can fill serves only the prefix cache: twice that is plenty
   const int64_t per_sequence = (plan.context + block - 1) / block;
-  const int64_t useful = per_sequence * config.max_num_seqs * 2;
+  const int64_t useful = per_sequence * max_num_seqs * 2;
   plan.blocks = static_cast<int32_t>(config.kv_cache_memory_bytes > 0 ? fitting_blocks
                                                                       : std::min(fitting_blocks, useful));
   plan.bytes = plan.blocks * block_bytes;

@@ -16,11 +16,11 @@ struct CachePlan {
   std::string reason;        // why these numbers, for the log
 };
 
-/// `block_bytes`: K and V of one block over all layers. The cache may take gpu-memory-utilization of `memory_bytes`, less
-/// `used_bytes` of it that are taken already. Refuses a context above the model's, and memory that does not hold one
-/// sequence, with the numbers.
-Result<CachePlan> plan_cache(const EngineConfig& config, int32_t model_context, int64_t block_bytes,
-                             int64_t memory_bytes, int64_t used_bytes = 0);
+/// In host memory (server/memory_plan.h is a GPU's). `block_bytes`: K and V of one block over all layers. The cache may
+/// take gpu-memory-utilization of `memory_bytes`, what is free. Refuses a context above the model's, and memory that does
+/// not hold one sequence, with the numbers.
+Result<CachePlan> plan_cache(const EngineConfig& config, int32_t max_num_seqs, int32_t model_context, int64_t block_bytes,
+                             int64_t memory_bytes);
 
 /// Bytes that this process may still take: the smaller of free memory and the control group's headroom.
 int64_t available_memory_bytes();

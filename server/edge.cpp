@@ -339,6 +339,7 @@ HttpResponse Edge::metrics_page() const {
     snapshot.max_num_seqs = bounds.max_num_seqs;
     snapshot.max_batched_tokens = bounds.max_batched_tokens;
     snapshot.prefix_caching = bounds.prefix_caching;
+    snapshot.memory = services->model.memory;
     model = services->model.names.front();
   }
   snapshot.ready = state() == ServerState::kReady;

@@ -1,8 +1,12 @@
-// See load_model.h.
+// See load_model.h. The order of a start: checkpoint, tokenizer, backend, memory plan, weights, measured products, cache,
+// executor with its graphs.
 #include "server/load_model.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -20,6 +24,8 @@
 #include "engine/weights/checkpoint.h"
 #include "kernels/ops.h"
 #include "server/cache_size.h"
+#include "server/load_progress.h"
+#include "server/plan_device.h"
 
 namespace slipstream {
 namespace {
@@ -34,7 +40,7 @@ Result<std::unique_ptr<Ops>> make_ops(const EngineConfig& config) {
   std::string why;
   SLIP_TRY(auto ops, make_backend({.backend = config.backend, .threads = config.threads, .cpu_isa = config.cpu_isa,
                                    .cuda_feature_level = config.cuda_feature_level,
-                                   .deterministic = config.deterministic}, &why));
+                                   .deterministic = config.deterministic, .resident_steps = true}, &why));
   if (!why.empty()) log::info("backend", {{"backend", ops->name()}, {"why_not_cuda", why}});
   return ops;
 }
@@ -91,6 +97,37 @@ std::vector<std::string> model_names(const Config& config, const std::string& pa
   return {name};
 }
 
+/// Bounds what the start spends on graphs; the rest are captured when their steps come.
+constexpr double kCaptureSeconds = 5;
+
+void log_memory_plan(const DevicePlan& plan, const Checkpoint& checkpoint) {
+  std::map<std::string_view, uint64_t> formats;  // stored bytes
+  for (const TensorEntry& tensor : checkpoint.tensors()) formats[dtype_info(tensor.dtype).name] += tensor.bytes;
+  std::string stored;
+  for (const auto& [name, bytes] : formats)
+    stored += (stored.empty() ? "" : ", ") + std::string(name) + " " + bytes_text(static_cast<int64_t>(bytes));
+  std::vector<log::Field> fields = {{"needed", bytes_text(plan.memory.needed())},
+                                    {"allowed", bytes_text(plan.memory.allowed)},
+                                    {"free", bytes_text(plan.device.free)},
+                                    {"total", bytes_text(plan.device.total)}};
+  for (const MemoryLine& line : plan.memory.lines) fields.emplace_back(line.kind, bytes_text(line.planned));
+  if (!stored.empty()) fields.emplace_back("stored", stored);
+  fields.emplace_back("context", plan.memory.context);
+  fields.emplace_back("bytes_per_token", plan.needs.block_bytes / plan.block_tokens);
+  fields.emplace_back("sequences", plan.memory.batch.max_num_seqs);
+  fields.emplace_back("step_tokens", plan.memory.batch.max_num_batched_tokens);
+  log::write(log::Level::kInfo, "memory_plan", fields);
+}
+
+void log_memory_facts(const std::vector<MemoryLine>& lines, const CaptureReport& captures, const Ops::MemoryFacts& memory) {
+  std::vector<log::Field> fields;
+  for (const MemoryLine& line : lines) fields.emplace_back(line.kind, bytes_text(line.actual));
+  fields.emplace_back("free", bytes_text(memory.free));
+  log::write(log::Level::kInfo, "memory", fields);
+  if (captures.captured + captures.left > 0)
+    log::info("graphs", {{"captured", captures.captured}, {"left_for_later", captures.left}, {"seconds", captures.seconds}});
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Loaded>> load_served_model(const Config& config, EngineHooks hooks,
@@ -107,17 +144,24 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
     return unsupported("tensor-parallel-size " + std::to_string(wanted.tensor_parallel_size) +
                            " is not served yet; use 1",
                        "tensor-parallel-size");
-  const auto start = std::chrono::steady_clock::now();
+  auto lap_start = std::chrono::steady_clock::now();
+  const auto lap = [&lap_start] {  // seconds since the last one
+    const double seconds = since(lap_start);
+    lap_start = std::chrono::steady_clock::now();
+    return seconds;
+  };
   auto out = std::make_unique<Loaded>();
   Services& services = out->services;
 
   progress("opening the checkpoint");
   SLIP_TRY(const std::string path, resolve_model_path(wanted.model));
   const bool without_weights = wanted.load_format == "dummy" && std::filesystem::is_directory(path);
-  SLIP_TRY(auto opened, without_weights ? open_dummy_model(path, wanted.seed) : Checkpoint::open(path));
+  SLIP_TRY(auto opened, without_weights ? open_dummy_model(path) : Checkpoint::open(path));
   const std::shared_ptr<Checkpoint> checkpoint = std::move(opened);
   out->keep.push_back(checkpoint);  // the mapping outlives the engine
-  SLIP_TRY(const ModelConfig model_config, read_model_config(*checkpoint));
+  SLIP_TRY(ModelConfig model_config, read_model_config(*checkpoint));
+  std::optional<DType> dummy_format;
+  SLIP_RETURN_IF_ERROR(choose_dummy_format(wanted.dummy_format, &model_config, &dummy_format));
   SLIP_TRY(services.model.defaults, load_defaults(wanted, *checkpoint));
   progress("loading the tokenizer");
   SLIP_TRY(services.tokenizer, Tokenizer::load(*checkpoint));
@@ -131,42 +175,82 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
                            {"tokenizer", services.tokenizer->description()}});
 
   SLIP_TRY(auto ops, make_ops(wanted));
+  const double open_s = lap();
   RankParts parts{std::move(ops), nullptr, {}, nullptr};
   const bool speculates = wanted.speculative.method == "ngram" && wanted.speculative.policy != "off";
-  DeviceShape shape;
-  shape.slots = wanted.max_num_seqs;
-  shape.block_tokens = wanted.block_size;
-  shape.max_rows = wanted.max_num_batched_tokens;
   constexpr int32_t kNgramDrafts = 4;  // when the operator leaves the number to the method
   const int32_t drafts = wanted.speculative.num_speculative_tokens;
-  shape.max_draft_tokens = !speculates ? 0 : drafts > 0 ? drafts : kNgramDrafts;
+  const DType dtype = cache_dtype(wanted.kv_cache_dtype);
+  CudaStepOptions steps{.eager = wanted.enforce_eager,
+                        .ngram = speculates,
+                        .ngram_min = wanted.speculative.prompt_lookup_min,
+                        .ngram_max = wanted.speculative.prompt_lookup_max,
+                        .capture_seconds = kCaptureSeconds,
+                        .capture_progress = [&progress](int32_t done, int32_t all) {
+                          progress("capturing graphs: " + std::to_string(done) + " of " + std::to_string(all));
+                        }};
+  DeviceLoad load{wanted, *checkpoint, model_config, *parts.ops, {}, steps, dtype,
+                  !speculates ? 0 : drafts > 0 ? drafts : kNgramDrafts};
+  load.options.dummy = wanted.load_format == "dummy";
+  load.options.dummy_seed = wanted.seed;
+  load.options.dummy_format = dummy_format;
 
-  LoadOptions options;
-  options.max_logit_rows = parts.ops->name() == "cuda" ? padded_rows(shape.max_logit_rows()) : shape.max_logit_rows();
-  options.max_rows = std::max(shape.max_rows, options.max_logit_rows);
-  options.dummy = wanted.load_format == "dummy" && !without_weights;  // a bare config already opened as dummy weights
-  options.dummy_seed = wanted.seed;
-  options.progress = [&progress](uint64_t done, uint64_t all) {
+  const bool on_device = parts.ops->memory().total > 0;
+  BatchSize batch = cpu_batch(wanted);
+  DevicePlan device;
+  if (on_device) {
+    progress("planning memory");
+    SLIP_TRY(device, plan_device(load));
+    batch = device.memory.batch;
+    log_memory_plan(device, *checkpoint);
+  }
+  const double plan_s = lap();
+  const DeviceShape shape = device_shape(wanted, batch, load.draft_tokens);
+
+  LoadOptions options = load.options;
+  size_load(shape, on_device, &options);
+  LoadProgress weights_progress("loading weights", progress_output("loading_weights"));
+  uint64_t weight_bytes = 0;
+  options.progress = [&](uint64_t done, uint64_t all) {
+    weight_bytes = all;
+    weights_progress.update(done, all);
     progress("loading weights: " + std::to_string(done >> 20) + " of " + std::to_string(all >> 20) + " MiB");
   };
   std::vector<std::string> notes;
   options.notes = &notes;
   progress("loading weights");
   SLIP_TRY(parts.model, load_model(*checkpoint, model_config, *parts.ops, options));
-  const double weights_s = since(start);
   for (const std::string& note : notes) log::info("weights", {{"note", note}});
+  const int64_t loaded_bytes = parts.ops->allocated_bytes();
+  weights_progress.finish(weight_bytes);
+  const double weights_s = lap();
+  log::info("weights", {{"mib", static_cast<int64_t>(weight_bytes >> 20)},
+                        {"resident_mib", parts.model->resident_bytes() >> 20},
+                        {"seconds", weights_s},
+                        {"gb_per_s", static_cast<double>(weight_bytes) / std::max(weights_s, 1e-6) / 1e9}});
 
-  progress("allocating the cache");
   ModelInfo& info = services.model;
   const std::vector<CacheGroupSpec> groups = parts.model->cache_groups();
   if (groups.size() != 1)
     return unsupported("the model needs " + std::to_string(groups.size()) + " cache groups; one is served yet");
-  const DType dtype = cache_dtype(wanted.kv_cache_dtype);
-  const Ops::MemoryFacts memory = parts.ops->memory();
-  const bool on_host = memory.total == 0;
-  SLIP_TRY(const CachePlan cache,
-           plan_cache(wanted, model_config.context_length, KvCache::block_bytes(groups[0], wanted.block_size, dtype),
-                      on_host ? available_memory_bytes() : memory.total, on_host ? 0 : memory.total - memory.free));
+  progress("measuring products");
+  parts.ops->warm_up(options.max_rows);
+  const double warm_s = lap();
+
+  progress("allocating the cache");
+  CachePlan cache;
+  if (on_device) {
+    SLIP_TRY(const MemoryPlan again, plan_again(wanted, device, model_config.context_length, parts.ops->memory().free));
+    if (again.blocks < device.memory.blocks)
+      log::warn("cache", {{"planned_blocks", device.memory.blocks}, {"blocks", again.blocks},
+                          {"why", "other programs or the driver took device memory while the model was loaded"}});
+    device.memory = again;
+    cache = {again.context, again.blocks, again.planned("kv_cache"), again.reason};
+  } else {
+    SLIP_TRY(cache, plan_cache(wanted, batch.max_num_seqs, model_config.context_length,
+                               KvCache::block_bytes(groups[0], wanted.block_size, dtype), available_memory_bytes()));
+  }
+  const int64_t warm_bytes = parts.ops->allocated_bytes();
   KvCacheShape kv_shape;
   kv_shape.groups = groups;
   kv_shape.blocks = {cache.blocks};
@@ -177,12 +261,14 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
     log::info("cache_scales", {{"from", kv_shape.scales.empty() ? "1, none in the checkpoint" : "the checkpoint, per layer"}});
   }
   SLIP_TRY(parts.kv, KvCache::create(*parts.ops, kv_shape));
-  log::info("cache", {{"plan", cache.reason}, {"dtype", std::string(dtype_info(dtype).name)}});
+  log::info("cache", {{"plan", cache.reason},
+                      {"dtype", std::string(dtype_info(dtype).name)},
+                      {"sequences", batch.max_num_seqs},
+                      {"step_tokens", batch.max_num_batched_tokens}});
   info.cache_dtype = dtype_info(dtype).name;
   if (speculates)
     parts.drafter = std::make_unique<NgramDrafter>(wanted.speculative.prompt_lookup_min,
                                                    wanted.speculative.prompt_lookup_max);
-  parts.ops->warm_up(options.max_rows);
 
   info.names = model_names(config, path, model_config);
   info.architecture = model_config.architecture;
@@ -193,22 +279,13 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
   info.kernel_report = kernel_report_json(*parts.ops);
   info.machine_report = machine_report_json(*parts.ops);
   log_kernel_report(*parts.ops);
-  info.load_report = Json{{"file_bytes", checkpoint->total_bytes()},
-                          {"resident_weight_bytes", parts.model->resident_bytes()},
-                          {"cache_bytes", cache.bytes},
-                          {"cache_dtype", dtype_info(dtype).name},
-                          {"weights_seconds", weights_s},
-                          {"notes", notes},
-                          {"backend", parts.ops->name()}}
-                         .dump();
-
   // What two starts must share for their answers to be comparable; no times, no sizes that depend on free memory.
-  info.build_facts = std::to_string(checkpoint->total_bytes()) + "|" + parts.ops->name() + "|" + info.kernel_report + "|" +
+  info.build_facts = std::to_string(weight_bytes) + "|" + parts.ops->name() + "|" + info.kernel_report + "|" +
                      wanted.kv_cache_dtype;
 
   EngineLimits limits;
-  limits.max_num_seqs = wanted.max_num_seqs;
-  limits.max_batched_tokens = wanted.max_num_batched_tokens;
+  limits.max_num_seqs = batch.max_num_seqs;
+  limits.max_batched_tokens = batch.max_num_batched_tokens;
   limits.max_queued_requests = wanted.max_num_queued_reqs;
   limits.max_queued_tokens = wanted.max_num_queued_tokens;
   limits.context_length = cache.context;
@@ -221,15 +298,39 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
   limits.max_draft_tokens = shape.max_draft_tokens;
   std::vector<std::unique_ptr<StepExecutor>> ranks;
   Ops& backend = *parts.ops;
-  if (parts.ops->name() == "cuda")
-    ranks.push_back(make_cuda_executor(std::move(parts), shape,
-                                       {.context_tokens = cache.context,
-                                        .eager = wanted.enforce_eager,
-                                        .ngram = speculates,
-                                        .ngram_min = wanted.speculative.prompt_lookup_min,
-                                        .ngram_max = wanted.speculative.prompt_lookup_max}));
-  else
+  const int64_t resident_bytes = parts.model->resident_bytes();
+  const int64_t cache_bytes = parts.kv.bytes();
+  CaptureReport captures;
+  if (on_device) {
+    progress("capturing graphs");
+    steps.context_tokens = cache.context;
+    const int64_t before = backend.allocated_bytes();
+    ranks.push_back(make_cuda_executor(std::move(parts), shape, steps, &captures));
+    info.memory = device.memory.lines;
+    const int64_t ours[] = {resident_bytes, loaded_bytes - resident_bytes, warm_bytes - loaded_bytes,
+                            backend.allocated_bytes() - before, captures.bytes, 0, cache_bytes};
+    int64_t counted = 0;
+    for (size_t i = 0; i < info.memory.size(); ++i) counted += info.memory[i].actual = ours[i];
+    // what nobody counted: the driver's modules and rounding, and whatever other programs took
+    for (MemoryLine& line : info.memory)
+      if (line.kind == "reserve") line.actual = device.device.free - backend.memory().free - counted;
+    log_memory_facts(info.memory, captures, backend.memory());
+  } else {
     ranks.push_back(std::make_unique<ModelExecutor>(std::move(parts), shape));
+    info.memory = {{"weights", static_cast<int64_t>(weight_bytes), resident_bytes}, {"kv_cache", cache.bytes, cache_bytes}};
+  }
+  info.load_report = Json{{"file_bytes", weight_bytes},
+                          {"resident_weight_bytes", resident_bytes},
+                          {"cache_bytes", cache_bytes},
+                          {"cache_dtype", dtype_info(dtype).name},
+                          {"open_seconds", open_s},
+                          {"plan_seconds", plan_s},
+                          {"weights_seconds", weights_s},
+                          {"warm_up_seconds", warm_s},
+                          {"graphs", {{"captured", captures.captured}, {"left", captures.left}, {"seconds", captures.seconds}}},
+                          {"notes", notes},
+                          {"backend", backend.name()}}
+                         .dump();
   ranks.back() = decorate(std::move(ranks.back()), backend);
   out->engine = std::make_unique<Engine>(limits, std::move(ranks), std::move(hooks));
   return out;

@@ -107,6 +107,11 @@ void write_engine(Page& page, const MetricsSnapshot& s) {
   page.gauge("last_step_age_seconds", "Since a step finished; 0 when idle.", e.last_step_age_s);
   page.counter("non_finite_rows_total", "Rows whose logits were not finite; their requests failed.", e.non_finite_rows);
   page.counter("invariant_failures_total", "Failed integrity checks.", e.invariant_failures);
+  page.head("memory_bytes", "gauge", "Memory by kind, as planned before loading and as taken.");
+  for (const MemoryLine& line : s.memory) {
+    page.sample("memory_bytes", static_cast<double>(line.planned), "kind=\"" + line.kind + "\",state=\"planned\"");
+    page.sample("memory_bytes", static_cast<double>(line.actual), "kind=\"" + line.kind + "\",state=\"actual\"");
+  }
   page.head("cache_config_info", "gauge", "The cache's configuration; the value is always 1.");
   page.sample("cache_config_info", 1,
               "cache_dtype=\"" + s.cache_dtype + "\",block_size=\"" + std::to_string(s.block_tokens) + "\",num_gpu_blocks=\"" +

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/run/engine.h"
+#include "server/memory_plan.h"
 
 namespace slipstream {
 
@@ -44,6 +45,7 @@ struct MetricsSnapshot {
   bool ready = false;
   int64_t connections = 0, refused_busy = 0, timed_out = 0, malformed = 0;
   int64_t log_failures = 0;
+  std::vector<MemoryLine> memory;
 };
 
 class Metrics {

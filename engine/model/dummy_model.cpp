@@ -1,15 +1,19 @@
 // See dummy_model.h.
 #include "engine/model/dummy_model.h"
 
+#include <cctype>
+
 #include "engine/model/name_map.h"
 
 namespace slipstream {
 
-std::vector<DummyTensor> decoder_tensors(const ModelConfig& c) {
+std::vector<DummyTensor> decoder_tensors(const ModelConfig& c) { return decoder_tensors(c, c.weights_dtype); }
+
+std::vector<DummyTensor> decoder_tensors(const ModelConfig& c, DType matrices) {
   std::vector<DummyTensor> tensors;
   const auto add = [&](Role role, int32_t layer, std::vector<int64_t> shape, std::string_view suffix = "weight") {
-    tensors.push_back(
-        {tensor_name(CheckpointKind::kSafetensors, role, layer, suffix), c.weights_dtype, std::move(shape)});
+    const DType dtype = shape.size() > 1 ? matrices : c.weights_dtype;
+    tensors.push_back({tensor_name(CheckpointKind::kSafetensors, role, layer, suffix), dtype, std::move(shape)});
   };
   const auto matrix = [&](Role role, int32_t layer, int64_t rows, int64_t cols, bool bias) {
     add(role, layer, {rows, cols});
@@ -42,10 +46,29 @@ std::vector<DummyTensor> decoder_tensors(const ModelConfig& c) {
   return tensors;
 }
 
-Result<std::unique_ptr<Checkpoint>> open_dummy_model(const std::string& folder, uint64_t seed) {
-  SLIP_TRY(const std::unique_ptr<Checkpoint> side_files, make_dummy_checkpoint(folder, seed, {}));
-  SLIP_TRY(const ModelConfig config, read_model_config(*side_files));
-  return make_dummy_checkpoint(folder, seed, decoder_tensors(config));
+Status choose_dummy_format(const std::string& name, ModelConfig* config, std::optional<DType>* matrices) {
+  constexpr DType kFormats[] = {DType::kF32,  DType::kF16,  DType::kBF16, DType::kQ4_0, DType::kQ4_1,   DType::kQ5_0,
+                                DType::kQ5_1, DType::kQ8_0, DType::kQ2_K, DType::kQ3_K, DType::kQ4_K,   DType::kQ5_K,
+                                DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kMXFP4};
+  if (name == "auto") return Ok{};
+  if (name == "fp8") {
+    config->fp8 = {Fp8Scheme::Scales::kBlock, 128, 128, "weight_scale_inv"};
+    return Ok{};
+  }
+  std::string known = "auto, fp8";
+  for (const DType dtype : kFormats) {
+    std::string own(dtype_info(dtype).name);
+    for (char& c : own) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (own == name) {
+      config->fp8 = {};
+      *matrices = dtype;
+      return Ok{};
+    }
+    known += ", " + own;
+  }
+  return invalid_argument("dummy-format " + name + " is none of " + known, "dummy-format");
 }
+
+Result<std::unique_ptr<Checkpoint>> open_dummy_model(const std::string& folder) { return make_dummy_checkpoint(folder, 0, {}); }
 
 }  // namespace slipstream

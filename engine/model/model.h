@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,6 +49,7 @@ struct LoadOptions {
   int32_t max_logit_rows = 0;    // rows with logits in the largest step
   bool dummy = false;            // --load-format dummy: values from (dummy_seed, tensor name, element index)
   uint64_t dummy_seed = 0;
+  std::optional<DType> dummy_format;  // of dummy matrices; the config's own when not given
   int32_t rank = 0, ranks = 1;   // tensor parallel
   /// Called after each tensor with (bytes done, bytes in all); may be empty.
   std::function<void(uint64_t, uint64_t)> progress;

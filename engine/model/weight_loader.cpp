@@ -1,7 +1,9 @@
 // See weight_loader.h.
 #include "engine/model/weight_loader.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "engine/model/dummy_model.h"
 #include "engine/model/float_values.h"
@@ -16,15 +18,14 @@ Status WeightLoader::use_dummy_weights() {
   std::error_code error;
   const std::filesystem::path path(checkpoint_->path());
   const std::string folder = std::filesystem::is_directory(path, error) ? path.string() : path.parent_path().string();
-  SLIP_TRY(dummy_, make_dummy_checkpoint(folder.empty() ? "." : folder, options_.dummy_seed, decoder_tensors(config_)));
+  SLIP_TRY(dummy_, make_dummy_checkpoint(folder.empty() ? "." : folder, options_.dummy_seed,
+                                         decoder_tensors(config_, options_.dummy_format.value_or(config_.weights_dtype)), DummyBytes::kSmall));
   checkpoint_ = dummy_.get();
   bytes_total_ = checkpoint_->total_bytes();
   return Ok{};
 }
 
-std::unique_ptr<Checkpoint> WeightLoader::take_source() {
-  return source_needed_ ? std::move(dummy_) : nullptr;
-}
+std::vector<std::unique_ptr<std::byte[]>> WeightLoader::take_source() { return std::move(source_); }
 
 Status WeightLoader::check() {
   SLIP_TRY(share_, rank_share(config_, options_.rank, options_.ranks));
@@ -113,9 +114,20 @@ Result<std::unique_ptr<Weight>> WeightLoader::table(Role role, WeightRole weight
 
 Result<WeightPart> WeightLoader::part(const TensorEntry* entry, const Slice& rows, const Slice& cols,
                                       std::vector<const TensorEntry*>* entries) {
-  const int64_t stride = row_bytes(entry->dtype, entry->shape[1]);
-  WeightPart out{entry->name, entry->dtype, rows.count, cols.count,
-                 entry->data + rows.first * stride + row_bytes(entry->dtype, cols.first), stride};
+  const int64_t whole_cols = entry->shape[1];
+  const int64_t first = rows.first * whole_cols + cols.first;
+  WeightPart out{entry->name, entry->dtype, rows.count, cols.count, entry->data, row_bytes(entry->dtype, whole_cols)};
+  if (out.data == nullptr && ops_.makes_dummy_weights()) {
+    out.dummy = {dummy_key(options_.dummy_seed, entry->name), whole_cols, first};
+  } else {
+    if (out.data == nullptr) {
+      generated_.push_back(std::make_unique_for_overwrite<std::byte[]>(entry->bytes));
+      fill_dummy(options_.dummy_seed, {entry->name, entry->dtype, entry->shape}, 0, entry->shape[0] * whole_cols,
+                 generated_.back().get());
+      out.data = generated_.back().get();
+    }
+    out.data += row_bytes(entry->dtype, first);
+  }
   entries->push_back(entry);
   if (entry->dtype != DType::kF8E4M3) return out;
   SLIP_TRY(out.scales, take_scales(*entry, entries));
@@ -149,13 +161,12 @@ Result<std::unique_ptr<Weight>> WeightLoader::prepare(WeightSpec spec, const std
   if (std::string reason = ops_.unsupported_reason(spec); !reason.empty())
     return unsupported("backend " + ops_.name() + ": " + reason);
   std::unique_ptr<Weight> weight = ops_.prepare_weight(std::move(spec));
+  // A weight that keeps nothing of its own reads its source at every step.
+  const bool reads_source = weight->resident_bytes() == 0;
+  if (reads_source) std::ranges::move(generated_, std::back_inserter(source_));
+  generated_.clear();
   for (const TensorEntry* entry : entries) {
-    // A weight that keeps nothing of its own reads the mapping at every step.
-    if (weight->resident_bytes() > 0) {
-      checkpoint_->release(*entry);
-    } else {
-      source_needed_ = true;
-    }
+    if (!reads_source && entry->data != nullptr) checkpoint_->release(*entry);
     report(*entry);
   }
   return weight;

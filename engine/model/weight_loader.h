@@ -49,12 +49,12 @@ class WeightLoader {
 
   /// An error that names tensors nobody took.
   Status finish();
-  /// Dummy weights that a Weight still reads; null for a checkpoint that the caller owns.
-  std::unique_ptr<Checkpoint> take_source();
+  /// Dummy weights that a Weight still reads; empty where none does.
+  std::vector<std::unique_ptr<std::byte[]>> take_source();
 
  private:
   Result<const TensorEntry*> take(const std::string& name, std::initializer_list<int64_t> shape);
-  /// Some rows and columns of a matrix as a part. An FP8 matrix brings its scales; every tensor taken joins `entries`.
+  /// Some rows and columns of a matrix as a part: its bytes, or the law that makes dummy ones. An FP8 matrix brings its scales; every tensor taken joins `entries`.
   Result<WeightPart> part(const TensorEntry* entry, const Slice& rows, const Slice& cols,
                           std::vector<const TensorEntry*>* entries);
   Result<WeightScales> take_scales(const TensorEntry& codes, std::vector<const TensorEntry*>* entries);
@@ -63,7 +63,8 @@ class WeightLoader {
 
   Checkpoint* checkpoint_;
   std::unique_ptr<Checkpoint> dummy_;  // what checkpoint_ points at when it is not the caller's
-  bool source_needed_ = false;           // a weight reads the mapping at every step
+  std::vector<std::unique_ptr<std::byte[]>> generated_;  // bytes of dummy matrices that the weight in hand reads
+  std::vector<std::unique_ptr<std::byte[]>> source_;     // … and that weights read at every step
   const ModelConfig& config_;
   Ops& ops_;
   const LoadOptions& options_;

@@ -19,7 +19,8 @@ Result<std::unique_ptr<Ops>> make_backend(const BackendOptions& options, std::st
     std::string why;
     const bool present = cuda_available(&why);
     try {
-      if (present) return make_cuda_ops({.feature_arch = *level, .deterministic = options.deterministic});
+      if (present) return make_cuda_ops({.feature_arch = *level, .deterministic = options.deterministic,
+                                         .resident_steps = options.resident_steps});
     } catch (const DeviceError& error) {
       return unsupported("backend " + backend + ": " + error.what() +
                              (backend == "auto" ? "; or give --backend cpu to run on the CPU" : ""),

@@ -16,6 +16,7 @@ struct BackendOptions {
   std::string cpu_isa = {};             // "", scalar, avx2, avx512vnni
   std::string cuda_feature_level = {};  // "", or what the GPU is held to: sm80, sm86, sm89, sm120
   bool deterministic = false;           // cuda: row-exact kernels
+  bool resident_steps = false;          // cuda: for CudaExecutor alone, whose steps bring their own device arrays
 };
 
 /// auto is the GPU where the system has one, otherwise the CPU; `why_not_cuda`, if given, then says why in one line. A GPU

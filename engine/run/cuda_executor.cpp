@@ -2,10 +2,10 @@
 #include "engine/run/cuda_executor.h"
 
 #include <algorithm>
-#include <bit>
-#include <compare>
+#include <chrono>
 #include <deque>
 #include <map>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -21,17 +21,6 @@ namespace {
 
 using namespace cuda;
 
-/// What a captured graph depends on besides the addresses, which never change.
-struct StepKey {
-  int32_t rows = 0;         // padded
-  int32_t spans = 0;        // padded
-  int32_t span_rows = 0;    // most rows of a span: 1, 4, 16 …
-  int32_t context = 0;      // padded: shapes attention's split plan
-  CommitVariant commit = CommitVariant::kGreedy;
-  bool drafts = false;
-  auto operator<=>(const StepKey&) const = default;
-};
-
 /// Launch shapes of one step.
 struct StepLayout {
   SlotBounds bounds;
@@ -44,6 +33,12 @@ struct StepLayout {
 
 /// Keys kept. A serving mix needs a few dozen; past the bound, steps with new keys run eagerly.
 constexpr size_t kMaxGraphs = 512;
+
+/// Device memory of graphs, for the plan.
+constexpr int64_t kGraphBytes = 64 << 10, kGraphLayerBytes = 8 << 10;
+
+/// The class of a step's longest span: 1 row, a short draft, a full one.
+int32_t span_class(int32_t rows) { return rows == 1 ? 1 : rows <= 4 ? 4 : 1 + kMaxSlotDrafts; }
 
 DoneReason done_reason(SlotDone done) {
   switch (done) {
@@ -70,29 +65,51 @@ SlotShape slot_shape(const DeviceShape& shape, const CudaStepOptions& options) {
   return s;
 }
 
+GraphBounds graph_bounds(const SlotShape& shape) {
+  GraphBounds bounds;
+  bounds.slots = shape.slots;
+  bounds.max_rows = shape.max_logit_rows;
+  bounds.context = shape.max_blocks * shape.block_tokens;
+  bounds.drafts = shape.max_drafts;
+  bounds.draft_span_rows = span_class(1 + shape.max_drafts);
+  return bounds;
+}
+
+/// The device memory of an executor, all of it.
+struct StepState {
+  StepState(Context& context, const SlotShape& shape, int32_t vocab)
+      : slots(context, shape),
+        masks(context, shape.max_logit_rows, vocab),
+        sample_scratch(context.allocate(sample_scratch_bytes(shape.max_logit_rows, vocab))) {}
+  ResidentSlots slots;
+  TokenMasks masks;
+  Buffer sample_scratch;
+};
+
 class CudaExecutor final : public StepExecutor {
  public:
-  CudaExecutor(RankParts parts, const DeviceShape& shape, const CudaStepOptions& options)
+  CudaExecutor(RankParts parts, const DeviceShape& shape, const CudaStepOptions& options, CaptureReport* report)
       : parts_(std::move(parts)),
         ops_(static_cast<CudaOps&>(*parts_.ops)),
         options_(options),
         shape_(slot_shape(shape, options)),
         vocab_(parts_.model->config().vocab),
-        slots_(ops_.context(), shape_),
-        masks_(ops_.context(), shape_.max_logit_rows, vocab_),
-        top_logprobs_(static_cast<size_t>(shape.slots), -1),
-        sample_scratch_(ops_.context().allocate(sample_scratch_bytes(shape_.max_logit_rows, vocab_))) {
+        state_(ops_.context(), shape_, vocab_),
+        slots_(state_.slots),
+        masks_(state_.masks),
+        top_logprobs_(static_cast<size_t>(shape.slots), -1) {
     for (int32_t row = 0; row < shape_.max_rows; ++row) identity_.push_back(row);
     ops_.context().synchronize();
     warm_allocations_ = ops_.context().allocations();
+    if (!options.eager && options.capture_seconds > 0) capture_usual(report);
   }
   ~CudaExecutor() override { cudaStreamSynchronize(ops_.context().stream()); }
 
   void forward(const StepPlan& plan) override {
     for (const slipstream::SlotCommand& command : plan.commands) carry_out(command);
-    layout_ = lay_out(plan);
+    lay_out(plan);
     slots_.upload();
-    run(&forwards_, layout_, [this] { launch_forward(); });
+    run(&forwards_, layout_.key.of_forward(), [this] { launch_forward(); });
     if (ops_.context().allocations() != warm_allocations_)
       throw DeviceError("CUDA: a step allocated device memory after warm-up");
   }
@@ -101,7 +118,7 @@ class CudaExecutor final : public StepExecutor {
     require_masks(plan, masks, vocab_);
     if (!masks.rows.empty()) layout_.key.commit = CommitVariant::kFull;
     if (layout_.key.commit == CommitVariant::kFull) masks_.upload(masks.rows);
-    run(&commits_, layout_, [this] { launch_draw(); });
+    run(&commits_, layout_.key.of_commit(), [this] { launch_draw(); });
     Pending pending;
     pending.step = plan.step;
     for (size_t s = 0; s < plan.spans.size(); ++s)
@@ -163,11 +180,13 @@ class CudaExecutor final : public StepExecutor {
   };
 
   void carry_out(const slipstream::SlotCommand& command);
-  StepLayout lay_out(const StepPlan& plan);
+  void lay_out(const StepPlan& plan);
+  void fill_inputs(const StepRuns& runs);
+  void capture_usual(CaptureReport* report);
   void launch_forward();
   void launch_draw();
   template <typename Launch>
-  void run(std::map<StepKey, Graph>* graphs, const StepLayout& layout, Launch&& launch);
+  void run(std::map<StepKey, Graph>* graphs, const StepKey& key, Launch&& launch);
 
   RankParts parts_;
   CudaOps& ops_;
@@ -175,10 +194,10 @@ class CudaExecutor final : public StepExecutor {
   const SlotShape shape_;
   const int32_t vocab_;
   int64_t warm_allocations_ = 0;
-  ResidentSlots slots_;
-  TokenMasks masks_;
+  StepState state_;
+  ResidentSlots& slots_;               // of state_
+  TokenMasks& masks_;                  // of state_
   std::vector<int32_t> top_logprobs_;  // [slots]
-  Buffer sample_scratch_;
   std::vector<int32_t> identity_;      // 0, 1, 2 …: logit rows of steps where every row has logits
   std::vector<int32_t> logit_rows_;
   std::vector<SlotSpan> spans_;        // of the step in hand
@@ -224,7 +243,7 @@ void CudaExecutor::carry_out(const slipstream::SlotCommand& command) {
   }
 }
 
-StepLayout CudaExecutor::lay_out(const StepPlan& plan) {
+void CudaExecutor::lay_out(const StepPlan& plan) {
   spans_.clear();
   logit_rows_.clear();
   StepLayout layout;
@@ -266,31 +285,26 @@ StepLayout CudaExecutor::lay_out(const StepPlan& plan) {
     bounds.rows = bounds.logit_rows = std::min(padded_rows(bounds.rows), shape_.max_logit_rows);
     bounds.spans = std::min(padded_rows(bounds.spans), shape_.max_spans);
     runs.decode_spans = bounds.spans;
-    runs.max_decode_rows = runs.max_decode_rows == 1 ? 1 : runs.max_decode_rows <= 4 ? 4 : 1 + kMaxSlotDrafts;
-    runs.max_context = std::min(std::max(1024, static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(runs.max_context)))),
-                                shape_.max_blocks * shape_.block_tokens);
+    runs.max_decode_rows = span_class(runs.max_decode_rows);
+    runs.max_context = padded_context(runs.max_context, shape_.max_blocks * shape_.block_tokens);
     layout.key = {bounds.rows, bounds.spans, runs.max_decode_rows, runs.max_context, plan.commit, layout.drafts};
   }
   layout.key.commit = plan.commit;
-  layout.view = slots_.view(bounds);
-  static_cast<StepRuns&>(layout.view) = runs;
-  layout.inputs.rows = bounds.rows;
-  layout.inputs.groups = shape_.groups;
-  layout.inputs.device_owned = true;
-  return layout;
+  layout_ = layout;
+  fill_inputs(runs);
 }
 
 /// The launches as they are the first time a key appears, beside their capture; the graph from then on.
 template <typename Launch>
-void CudaExecutor::run(std::map<StepKey, Graph>* graphs, const StepLayout& layout, Launch&& launch) {
-  if (!layout.captured) return launch();
-  if (const auto found = graphs->find(layout.key); found != graphs->end()) return found->second.replay(ops_.context());
+void CudaExecutor::run(std::map<StepKey, Graph>* graphs, const StepKey& key, Launch&& launch) {
+  if (!layout_.captured) return launch();
+  if (const auto found = graphs->find(key); found != graphs->end()) return found->second.replay(ops_.context());
   launch();  // also loads what the capture would have to load
   if (graphs->size() >= kMaxGraphs || capture_failed_) return;
   Graph graph;
   const cudaError_t status = Graph::capture(ops_.context(), launch, &graph);
   if (status == cudaSuccess) {
-    graphs->emplace(layout.key, std::move(graph));
+    graphs->emplace(key, std::move(graph));
     return;
   }
   // The step itself has run. Memory for graphs is what is missing most likely: go on without new ones.
@@ -300,6 +314,54 @@ void CudaExecutor::run(std::map<StepKey, Graph>* graphs, const StepLayout& layou
   log::warn("graph_capture", {{"reason", "no device memory for another graph"},
                               {"graphs", static_cast<int64_t>(forwards_.size() + commits_.size())},
                               {"effect", "steps of other shapes run eagerly; lower gpu-memory-utilization"}});
+}
+
+/// Steps without a sequence, one for each key: their rows have position -1 and write nothing, so they may run.
+void CudaExecutor::capture_usual(CaptureReport* report) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  const std::vector<StepKey> keys = usual_graphs(graph_bounds(shape_));
+  const int64_t free_before = ops_.memory().free;
+  slots_.plan({});
+  slots_.upload();
+  size_t done = 0;
+  for (; done < keys.size() && seconds() < options_.capture_seconds && !capture_failed_; ++done) {
+    const StepKey& key = keys[done];
+    layout_ = {};
+    layout_.captured = true;
+    layout_.drafts = key.drafts;
+    layout_.key = key;
+    layout_.bounds.rows = layout_.bounds.logit_rows = key.rows;
+    layout_.bounds.spans = key.spans;
+    StepRuns runs;
+    runs.decode_spans = key.spans;
+    runs.max_decode_rows = key.span_rows;
+    runs.max_context = key.context;
+    fill_inputs(runs);
+    if (!forwards_.contains(key.of_forward())) run(&forwards_, key.of_forward(), [this] { launch_forward(); });
+    if (!commits_.contains(key.of_commit())) run(&commits_, key.of_commit(), [this] { launch_draw(); });
+    if (options_.capture_progress) options_.capture_progress(static_cast<int32_t>(done + 1), static_cast<int32_t>(keys.size()));
+  }
+  ops_.context().synchronize();
+  layout_ = {};
+  if (report == nullptr) return;
+  report->captured = static_cast<int32_t>(forwards_.size() + commits_.size());
+  std::set<StepKey> forwards_left, commits_left;
+  for (size_t i = done; i < keys.size(); ++i) {
+    if (!forwards_.contains(keys[i].of_forward())) forwards_left.insert(keys[i].of_forward());
+    if (!commits_.contains(keys[i].of_commit())) commits_left.insert(keys[i].of_commit());
+  }
+  report->left = static_cast<int32_t>(forwards_left.size() + commits_left.size());
+  report->seconds = seconds();
+  report->bytes = std::max<int64_t>(free_before - ops_.memory().free, 0);
+}
+
+void CudaExecutor::fill_inputs(const StepRuns& runs) {
+  layout_.view = slots_.view(layout_.bounds);
+  static_cast<StepRuns&>(layout_.view) = runs;
+  layout_.inputs.rows = layout_.bounds.rows;
+  layout_.inputs.groups = shape_.groups;
+  layout_.inputs.device_owned = true;
 }
 
 void CudaExecutor::launch_forward() {
@@ -321,7 +383,7 @@ void CudaExecutor::launch_draw() {
     args.vocab = vocab_;
     args.row = slots_.laws();
     args.out = slots_.drawn();
-    args.scratch = sample_scratch_.data();
+    args.scratch = state_.sample_scratch.data();
     args.scratch_rows = shape_.max_logit_rows;
     args.variant = layout_.key.commit == CommitVariant::kGreedy    ? SampleVariant::kGreedy
                    : layout_.key.commit == CommitVariant::kSampled ? SampleVariant::kSampled
@@ -334,8 +396,27 @@ void CudaExecutor::launch_draw() {
 
 }  // namespace
 
-std::unique_ptr<StepExecutor> make_cuda_executor(RankParts parts, const DeviceShape& shape, const CudaStepOptions& options) {
-  return std::make_unique<CudaExecutor>(std::move(parts), shape, options);
+std::unique_ptr<StepExecutor> make_cuda_executor(RankParts parts, const DeviceShape& shape, const CudaStepOptions& options,
+                                                 CaptureReport* report) {
+  return std::make_unique<CudaExecutor>(std::move(parts), shape, options, report);
+}
+
+int64_t cuda_step_bytes(Ops& dry, const DeviceShape& shape, const CudaStepOptions& options, int32_t vocab) {
+  Context& context = static_cast<CudaOps&>(dry).context();
+  CHECK(context.dry(), "the bytes of an executor are counted on a dry twin");
+  const size_t before = context.allocated_bytes();
+  const StepState state(context, slot_shape(shape, options), vocab);
+  return static_cast<int64_t>(context.allocated_bytes() - before);
+}
+
+int64_t graph_bytes_estimate(const DeviceShape& shape, const CudaStepOptions& options, int32_t layers) {
+  if (options.eager || options.capture_seconds <= 0) return 0;
+  std::set<StepKey> forwards, commits;
+  for (const StepKey& key : usual_graphs(graph_bounds(slot_shape(shape, options)))) {
+    forwards.insert(key.of_forward());
+    commits.insert(key.of_commit());
+  }
+  return static_cast<int64_t>(forwards.size()) * layers * kGraphLayerBytes + static_cast<int64_t>(commits.size()) * kGraphBytes;
 }
 
 }  // namespace slipstream

@@ -9,46 +9,13 @@
 #include "engine/weights/extents.h"
 #include "engine/weights/model_folder.h"
 #include "kernels/check.h"
+#include "kernels/dummy_law.h"
 #include "kernels/formats.h"
 
 namespace slipstream {
 namespace {
 
-constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
-
-uint64_t mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-uint64_t tensor_key(uint64_t seed, std::string_view name) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
-  return mix(hash ^ mix(seed + kGolden));
-}
-
-uint64_t word(uint64_t key, uint64_t index) { return mix(key + (index + 1) * kGolden); }
-
-float centred(uint64_t w) {
-  const uint64_t sum = (w & 0xffffu) + ((w >> 16) & 0xffffu) + ((w >> 32) & 0xffffu) + (w >> 48);
-  return static_cast<float>(static_cast<int32_t>(sum) - 131070);
-}
-
-/// Where the scale fields of a block are, and how large its values are at d = 1 when the other bytes are random.
-struct BlockScales {
-  DType dtype;
-  int d_at;
-  double rms;     // root mean square of the values, with m at its mean
-  int m_at;       // of m or dmin; -1: the format has none
-  float m_ratio;  // m / d that centres the values on zero
-};
-constexpr BlockScales kScales[] = {
-    {DType::kQ4_0, 0, 4.6368, -1, 0.0f},   {DType::kQ4_1, 0, 4.6098, 2, -7.5f},  {DType::kQ5_0, 0, 9.2466, -1, 0.0f},
-    {DType::kQ5_1, 0, 9.2331, 2, -15.5f},  {DType::kQ8_0, 0, 73.902, -1, 0.0f},  {DType::kQ2_K, 80, 14.71, 82, 1.5f},
-    {DType::kQ3_K, 108, 43.34, -1, 0.0f},  {DType::kQ4_K, 0, 259.0, 2, 7.5f},    {DType::kQ5_K, 0, 527.0, 2, 15.5f},
-    {DType::kQ6_K, 208, 1365.9, -1, 0.0f}, {DType::kIQ4_NL, 0, 68.27, -1, 0.0f}, {DType::kIQ4_XS, 0, 1261.6, -1, 0.0f},
-};
+using namespace dummy_law;
 
 void store_f16(std::byte* at, float value) {
   const uint16_t half = f32_to_f16(value);
@@ -57,27 +24,21 @@ void store_f16(std::byte* at, float value) {
 
 void replace_scales(DType dtype, int64_t fan_in, uint64_t w, std::byte* block) {
   if (dtype == DType::kMXFP4) {
-    const int width = std::bit_width(static_cast<uint64_t>(fan_in));
-    block[0] = static_cast<std::byte>(125 - width / 2 + static_cast<int>((w >> 62) % 3) - 1);
+    block[0] = static_cast<std::byte>(block_exponent(w, std::bit_width(static_cast<uint64_t>(fan_in))));
     return;
   }
-  const auto* scales = std::find_if(std::begin(kScales), std::end(kScales),
-                                    [&](const BlockScales& entry) { return entry.dtype == dtype; });
-  CHECK(scales != std::end(kScales), "no dummy law for this format");
-  const auto base = static_cast<float>(1.0 / (scales->rms * std::sqrt(static_cast<double>(fan_in))));
-  const float jitter = 0.75f + static_cast<float>(w >> 40) * 0x1p-25f;
-  const float d = base * jitter * ((w & 1) != 0 ? -1.0f : 1.0f);
-  store_f16(block + scales->d_at, d);
-  if (scales->m_at < 0) return;
-  const float wobble = 0.875f + static_cast<float>((w >> 8) & 0xffffffu) * 0x1p-26f;
-  store_f16(block + scales->m_at, d * scales->m_ratio * wobble);
+  const BlockScales scales = block_scales(dtype);
+  CHECK(scales.d_at >= 0, "no dummy law for this format");
+  const BlockLevels levels = block_levels(w, block_base(dtype, fan_in), scales.m_ratio);
+  store_f16(block + scales.d_at, levels.d);
+  if (scales.m_at >= 0) store_f16(block + scales.m_at, levels.m);
 }
 
 void fill_blocks(uint64_t key, DType dtype, int64_t fan_in, int64_t first, int64_t count, std::byte* out) {
   const DTypeInfo& info = dtype_info(dtype);
   CHECK(first % info.block_elements == 0 && count % info.block_elements == 0, "dummy weights come in whole blocks");
   const auto bytes = static_cast<size_t>(info.block_bytes);
-  const uint64_t words = (bytes + 7) / 8 + 1;
+  const uint64_t words = block_words(info.block_bytes);
   const int64_t last_block = (first + count) / info.block_elements;
   for (int64_t b = first / info.block_elements; b < last_block; ++b, out += bytes) {
     const uint64_t first_word = static_cast<uint64_t>(b) * words;
@@ -93,11 +54,20 @@ bool ends_with(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
 }
 
+/// Of F8_E4M3 matrices, by their names.
+bool is_f8_scales(std::string_view name) { return ends_with(name, "weight_scale") || ends_with(name, "weight_scale_inv"); }
+
 }  // namespace
+
+uint64_t dummy_key(uint64_t seed, std::string_view name) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
+  return mix(hash ^ mix(seed + kGolden));
+}
 
 void fill_dummy(uint64_t seed, const DummyTensor& tensor, int64_t first, int64_t count, std::byte* out) {
   CHECK(!tensor.shape.empty() && tensor.dtype != DType::kI32, "no dummy law for this tensor");
-  const uint64_t key = tensor_key(seed, tensor.name);
+  const uint64_t key = dummy_key(seed, tensor.name);
   const DTypeInfo& info = dtype_info(tensor.dtype);
   const int64_t fan_in = tensor.shape.back();
   if (info.block_elements > 1) {
@@ -105,17 +75,16 @@ void fill_dummy(uint64_t seed, const DummyTensor& tensor, int64_t first, int64_t
     fill_blocks(key, tensor.dtype, fan_in, first, count, out);
     return;
   }
-  const double unit = std::sqrt(3.0) / 65536.0;
   const bool vector = tensor.shape.size() == 1;
   const bool norm = vector && tensor.name.find("norm") != std::string::npos && ends_with(tensor.name, ".weight");
-  const auto scale = static_cast<float>(vector ? 0.1 * unit : unit / std::sqrt(static_cast<double>(fan_in)));
-  const bool f8_scales = ends_with(tensor.name, "weight_scale") || ends_with(tensor.name, "weight_scale_inv");
+  const float scale = vector ? static_cast<float>(0.1 * (std::sqrt(3.0) / 65536.0)) : matrix_scale(fan_in);
+  const bool f8_scales = is_f8_scales(tensor.name);
   for (int64_t i = 0; i < count; ++i, out += info.block_bytes) {
     const uint64_t w = word(key, static_cast<uint64_t>(first + i));
     float value = centred(w) * scale;
     if (norm) value = 1.0f + value;
     if (f8_scales) value = (0.75f + static_cast<float>(w >> 40) * 0x1p-25f) * 0x1p-10f;
-    if (tensor.dtype == DType::kF8E4M3) value *= 1024.0f;
+    if (tensor.dtype == DType::kF8E4M3) value *= kF8Factor;
     quantize_row(tensor.dtype, &value, out, 1);
   }
 }
@@ -126,7 +95,7 @@ class DummyCheckpoint final : public Checkpoint {
  public:
   explicit DummyCheckpoint(ModelFolder folder) : folder_(std::move(folder)) {}
 
-  Status add(uint64_t seed, const DummyTensor& tensor) {
+  Status add(uint64_t seed, const DummyTensor& tensor, DummyBytes which) {
     const DTypeInfo& info = dtype_info(tensor.dtype);
     SLIP_TRY(const uint64_t elements, element_count(tensor.shape));
     const bool blocks = info.block_elements > 1;
@@ -136,6 +105,10 @@ class DummyCheckpoint final : public Checkpoint {
                               ": they need whole blocks along a row of a matrix, or a plain format");
     }
     const int64_t bytes = row_bytes(tensor.dtype, static_cast<int64_t>(elements));
+    if (which == DummyBytes::kSmall && tensor.shape.size() >= 2 && !is_f8_scales(tensor.name)) {
+      tensors_.push_back({tensor.name, tensor.dtype, tensor.shape, nullptr, static_cast<uint64_t>(bytes), {}});
+      return Ok{};
+    }
     auto data = std::make_unique<std::byte[]>(static_cast<size_t>(bytes));
     fill_dummy(seed, tensor, 0, static_cast<int64_t>(elements), data.get());
     tensors_.push_back(
@@ -172,10 +145,10 @@ class DummyCheckpoint final : public Checkpoint {
 }  // namespace
 
 Result<std::unique_ptr<Checkpoint>> make_dummy_checkpoint(const std::string& folder, uint64_t seed,
-                                                          const std::vector<DummyTensor>& tensors) {
+                                                          const std::vector<DummyTensor>& tensors, DummyBytes which) {
   SLIP_TRY(ModelFolder opened, ModelFolder::open(folder));
   auto checkpoint = std::make_unique<DummyCheckpoint>(std::move(opened));
-  for (const DummyTensor& tensor : tensors) SLIP_RETURN_IF_ERROR(checkpoint->add(seed, tensor));
+  for (const DummyTensor& tensor : tensors) SLIP_RETURN_IF_ERROR(checkpoint->add(seed, tensor, which));
   SLIP_RETURN_IF_ERROR(checkpoint->finish());
   return std::unique_ptr<Checkpoint>(std::move(checkpoint));
 }

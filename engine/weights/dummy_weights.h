@@ -1,7 +1,7 @@
 // Weights that nobody trained: values from (seed, tensor name, element index) alone, so that the same model stands
 // behind every TP size, backend and container. Owns the law; knows no architecture and no file.
 //
-// The law, which scripts/dummy_weights.py repeats bit for bit. All integers are u64 modulo 2^64, all floats f32 with
+// The law, which scripts/dummy_weights.py repeats bit for bit and kernels/dummy_law.h shares with the device. All integers are u64 modulo 2^64, all floats f32 with
 // one rounding to nearest even per operation unless "f64" is said; mix is the finaliser of splitmix64
 // (x ^= x >> 30; x *= 0xbf58476d1ce4e5b9; x ^= x >> 27; x *= 0x94d049bb133111eb; x ^= x >> 31), G = 0x9e3779b97f4a7c15.
 //
@@ -45,13 +45,22 @@ struct DummyTensor {
   std::vector<int64_t> shape;   // of the whole tensor; block formats need two dimensions or more
 };
 
+/// The key of a tensor's words: all that its values depend on besides shape and format.
+uint64_t dummy_key(uint64_t seed, std::string_view name);
+
 /// Writes the stored form of elements [first, first + count) of the whole tensor, in row-major order. Both are
 /// multiples of the block. A tensor-parallel slice asks for its own elements and gets the same values.
 void fill_dummy(uint64_t seed, const DummyTensor& tensor, int64_t first, int64_t count, std::byte* out);
 
+/// Which tensors of a dummy checkpoint have bytes: all, or only vectors and the scales of F8_E4M3 matrices. Matrices
+/// without bytes have data == nullptr, and whoever takes them makes the values where they are wanted (WeightPart::dummy,
+/// or fill_dummy).
+enum class DummyBytes : uint8_t { kAll, kSmall };
+
 /// A checkpoint of such tensors in memory, beside the side files of `folder` (its config.json says the shape).
 /// kInvalidArgument for a tensor that the law does not cover.
 Result<std::unique_ptr<Checkpoint>> make_dummy_checkpoint(const std::string& folder, uint64_t seed,
-                                                          const std::vector<DummyTensor>& tensors);
+                                                          const std::vector<DummyTensor>& tensors,
+                                                          DummyBytes which = DummyBytes::kAll);
 
 }  // namespace slipstream

@@ -76,8 +76,11 @@ Context::Context(int32_t ordinal, int32_t feature_arch, bool deterministic) : de
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
 }
 
+Context::Context(const Context& real, DryRun)
+    : facts_(real.facts_), feature_arch_(real.feature_arch_), deterministic_(real.deterministic_), stream_(real.stream_), dry_(true) {}
+
 Context::~Context() {
-  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  if (stream_ != nullptr && !dry_) cudaStreamDestroy(stream_);
 }
 
 size_t Context::shared_bytes_per_block() const {
@@ -87,6 +90,11 @@ size_t Context::shared_bytes_per_block() const {
 
 Buffer Context::allocate(size_t bytes) {
   if (bytes == 0) return {};
+  if (dry_) {
+    count(bytes);
+    constexpr uintptr_t kNowhere = 256;  // aligned as real memory is
+    return Buffer(reinterpret_cast<void*>(kNowhere), bytes, [this](void*, size_t n) { allocated_bytes_ -= n; });
+  }
   void* data = nullptr;
   const cudaError_t status = cudaMalloc(&data, bytes);
   if (status != cudaSuccess) {
@@ -97,13 +105,18 @@ Buffer Context::allocate(size_t bytes) {
                       std::to_string(free) + " of " + std::to_string(total) + " bytes are free; lower gpu-memory-utilization, "
                       "max-model-len or max-num-seqs (" + cudaGetErrorName(status) + ")");
   }
-  ++allocations_;
-  allocated_bytes_ += bytes;
+  count(bytes);
   check(cudaMemsetAsync(data, 0, bytes, stream_), "cudaMemsetAsync");
   return Buffer(data, bytes, [this](void* p, size_t n) {
     cudaFree(p);
     allocated_bytes_ -= n;
   });
+}
+
+void Context::count(size_t bytes) {
+  ++allocations_;
+  allocated_bytes_ += bytes;
+  peak_bytes_ = std::max(peak_bytes_, allocated_bytes_);
 }
 
 void Context::synchronize() { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }

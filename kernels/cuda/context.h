@@ -45,6 +45,10 @@ class Context {
   /// deterministic: whoever chooses a kernel chooses among those whose rows have the same bits in every batch.
   explicit Context(int32_t ordinal, int32_t feature_arch = 0, bool deterministic = false);
   ~Context();
+  /// A context that takes no memory: allocate only counts, and its addresses must never be read. Stream and facts are
+  /// those of `real`, which outlives it. For memory plans.
+  struct DryRun {};
+  Context(const Context& real, DryRun);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
@@ -60,17 +64,24 @@ class Context {
   Buffer allocate(size_t bytes);
   int64_t allocations() const { return allocations_; }
   size_t allocated_bytes() const { return allocated_bytes_; }
+  /// The most that was allocated at once.
+  size_t peak_bytes() const { return peak_bytes_; }
+  bool dry() const { return dry_; }
   void synchronize();
   /// The error of the launch just made, if any.
   void check_launch(const char* kernel);
 
  private:
+  void count(size_t bytes);
+
   DeviceFacts facts_;
   int32_t feature_arch_ = 0;
   bool deterministic_ = false;
   cudaStream_t stream_ = nullptr;
   int64_t allocations_ = 0;
   size_t allocated_bytes_ = 0;
+  size_t peak_bytes_ = 0;
+  bool dry_ = false;
 };
 
 }  // namespace slipstream::cuda

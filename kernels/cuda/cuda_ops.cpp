@@ -21,18 +21,27 @@ const CudaWeight& own(const Weight& weight) { return static_cast<const CudaWeigh
 }  // namespace
 
 CudaOps::CudaOps(const CudaOptions& options)
-    : context_(options.device, options.feature_arch, options.deterministic), uploads_(context_), stream_(context_), linear_scratch_(context_), samples_(context_) {
+    : context_(options.device, options.feature_arch, options.deterministic), resident_steps_(options.resident_steps), uploads_(context_), stream_(context_), linear_scratch_(context_), samples_(context_) {
   if (context_.deterministic()) attention_shape_.split_tokens = kExactSplitTokens;
 }
 
+CudaOps::CudaOps(const CudaOps& real, Context::DryRun dry)
+    : context_(real.context_, dry), resident_steps_(real.resident_steps_), uploads_(context_), stream_(context_), linear_scratch_(context_), samples_(context_) {
+  attention_shape_.split_tokens = real.attention_shape_.split_tokens;
+}
+
 CudaOps::~CudaOps() {
-  if (context_.stream() != nullptr) cudaStreamSynchronize(context_.stream());
+  if (context_.stream() != nullptr && !context_.dry()) cudaStreamSynchronize(context_.stream());
 }
 
 Buffer CudaOps::allocate(size_t bytes) { return context_.allocate(bytes); }
 
 void CudaOps::upload(void* device, const void* host, size_t bytes) {
-  if (bytes == 0) return;
+  if (bytes == 0 || context_.dry()) return;
+  // By way of the weights' staging: vectors between matrices must not make the loading wait for the device.
+  if (warm_allocations_ < 0 && bytes <= WeightStream::kChunkBytes)
+    return stream_.copy(static_cast<const std::byte*>(host), static_cast<int64_t>(bytes), 1, static_cast<int64_t>(bytes),
+                        static_cast<std::byte*>(device));
   check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, context_.stream()), "upload");
   context_.synchronize();
 }
@@ -202,7 +211,8 @@ void CudaOps::warm_up(int32_t max_rows) {
   linear_scratch_.reserve(max_rows);
   // Eager steps of tests and tools; a serving engine's steps live in ResidentSlots. Longer sequences grow it.
   constexpr int32_t kEagerBlocks = 64;
-  uploads_.reserve(max_rows, max_rows, 2, std::min(kEagerBlocks, (1 << 22) / std::max(max_rows, 1)));
+  if (!resident_steps_) uploads_.reserve(max_rows, max_rows, 2, std::min(kEagerBlocks, (1 << 22) / std::max(max_rows, 1)));
+  stream_.release();
   context_.synchronize();
   warm_allocations_ = context_.allocations();
 }

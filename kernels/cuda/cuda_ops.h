@@ -19,6 +19,8 @@ namespace slipstream::cuda {
 class CudaOps final : public Ops {
  public:
   explicit CudaOps(const CudaOptions& options);
+  /// The dry twin of `real`, which outlives it.
+  CudaOps(const CudaOps& real, Context::DryRun dry);
   ~CudaOps() override;
 
   std::string name() const override { return "cuda"; }
@@ -31,12 +33,16 @@ class CudaOps final : public Ops {
   void download(void* host, const void* device, size_t bytes) override;
   std::string unsupported_reason(const WeightSpec& spec) const override;
   std::unique_ptr<Weight> prepare_weight(WeightSpec spec) override;
+  bool makes_dummy_weights() const override { return true; }
   uint8_t activation_forms(const Weight& weight) const override;
   Activation make_activation(int32_t max_rows, int64_t cols, uint8_t forms) override;
 
   void plan_attention(int32_t max_rows, int32_t heads, int32_t kv_heads, int32_t head_dim) override;
   void plan_cache(const KvLayer& kv) override { attention_shape_.kv = kv; }
   MemoryFacts memory() const override;
+  int64_t allocated_bytes() const override { return static_cast<int64_t>(context_.allocated_bytes()); }
+  int64_t peak_bytes() const override { return static_cast<int64_t>(context_.peak_bytes()); }
+  std::unique_ptr<Ops> dry_twin() const override { return std::make_unique<CudaOps>(*this, Context::DryRun{}); }
   void begin_step(StepInputs* step) override;
   void embed(const Weight& table, const StepInputs& step, float scale, float* out) override;
   void rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) override;
@@ -61,6 +67,7 @@ class CudaOps final : public Ops {
   static void ensure(Context& context, Buffer* buffer, size_t bytes);
 
   Context context_;
+  const bool resident_steps_;
   StepUpload uploads_;
   WeightStream stream_;
   LinearScratch linear_scratch_;

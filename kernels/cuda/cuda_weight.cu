@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/check.h"
+#include "kernels/cuda/dummy.h"
 #include "kernels/cuda/packed_format.cuh"
 
 namespace slipstream::cuda {
@@ -68,6 +69,7 @@ CudaWeight::CudaWeight(Context& context, WeightStream& stream, WeightSpec weight
     segment.scales.data = reinterpret_cast<const float*>(memory_.as<std::byte>() + offset);
     offset += aligned(scale_bytes(segment));
   }
+  if (context.dry()) return;  // sizes alone are wanted
   const auto scales_of = [&](const WeightSegment& segment) {
     return memory_.as<float>() + (segment.scales.data - memory_.as<float>());
   };
@@ -78,12 +80,20 @@ CudaWeight::CudaWeight(Context& context, WeightStream& stream, WeightSpec weight
     const int64_t bytes = row_bytes(part.dtype, cols());
     const int64_t first = row - segments_[s].first_row;
     std::byte* base = memory_.as<std::byte>() + (segments_[s].data - memory_.as<std::byte>());
-    if (is_block(part.dtype)) {
-      stream.copy(part.data, part.row_stride_bytes, part.rows, bytes, kTileRows,
-                  [&](const std::byte* raw, int64_t first_row, int64_t rows) {
-                    repack(context, part.dtype, raw, rows, cols(),
-                           base + (first + first_row) / kTileRows * segments_[s].tile_bytes);
-                  });
+    const auto pack = [&](const std::byte* raw, int64_t first_row, int64_t rows) {
+      repack(context, part.dtype, raw, rows, cols(), base + (first + first_row) / kTileRows * segments_[s].tile_bytes);
+    };
+    if (part.dummy.fan_in > 0) {
+      if (is_block(part.dtype)) {
+        stream.make(part.rows, bytes, kTileRows, [&](std::byte* staging, int64_t first_row, int64_t rows) {
+          fill_dummy(context, part.dtype, part.dummy, first_row, rows, cols(), staging);
+          pack(staging, first_row, rows);
+        });
+      } else {
+        fill_dummy(context, part.dtype, part.dummy, 0, part.rows, cols(), base + first * bytes);
+      }
+    } else if (is_block(part.dtype)) {
+      stream.copy(part.data, part.row_stride_bytes, part.rows, bytes, kTileRows, pack);
     } else {
       stream.copy(part.data, part.row_stride_bytes, part.rows, bytes, base + first * bytes);
     }

@@ -22,6 +22,8 @@ HttpResponse info(Call& call) {
                   {"tokenizer", s.tokenizer->description()},
                   {"chat_template", s.chat_template != nullptr},
                   {"load", nlohmann::ordered_json::parse(s.model.load_report, nullptr, false)}};
+  auto& memory = out["memory"] = nlohmann::ordered_json::object();
+  for (const MemoryLine& line : s.model.memory) memory[line.kind] = {{"planned", line.planned}, {"actual", line.actual}};
   const GenerationDefaults& d = s.model.defaults;
   out["sampling_defaults"] = {{"temperature", d.temperature >= 0 ? d.temperature : 1.0f},
                               {"top_p", d.top_p > 0 ? d.top_p : 1.0f},

@@ -64,6 +64,16 @@ def test_dummy_weights_and_their_seed(launch, server):
     assert made_up(2) != first
 
 
+@shows("--dummy-format")
+def test_format_of_dummy_weights(launch, binary):
+    def stored(name):
+        with launch("--load-format", "dummy", "--dummy-format", name) as made:
+            return info(made)["model"]["load"]["file_bytes"]
+    # 34 bytes for 32 values against 64; norms keep the config's dtype
+    assert stored("q8_0") / stored("bf16") == pytest.approx(34 / 64, rel=0.01)
+    assert "dummy-format q8_0 needs --load-format dummy" in ends_with(binary, "m", "--dummy-format", "q8_0", status=2)
+
+
 @shows("--seed")
 def test_seed_of_requests_that_give_none(launch):
     with launch("--seed", "7") as made:
@@ -89,7 +99,9 @@ def test_generation_config(launch, tmp_path):
 
 @shows("--max-model-len", "--max-num-batched-tokens", "--block-size", "--threads", "--cpu-isa", "--enforce-eager",
        "--deterministic", "--kv-cache-memory-bytes", "--enable-prefix-caching", "--kv-cache-dtype")
-def test_engine_settings(launch):
+def test_engine_settings(launch, server):
+    defaults = server.get("/v1/info").json()["engine"]
+    assert (defaults["max_num_seqs"], defaults["max_num_batched_tokens"]) == (16, 512)  # of a CPU
     def bounds(*flags):
         with launch("--backend", "cpu", "--kv-cache-memory-bytes", "64MiB", *flags) as made:
             return info(made)

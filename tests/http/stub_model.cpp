@@ -7,6 +7,7 @@
 
 #include "engine/run/fake_executor.h"
 #include "engine/spec/ngram_drafter.h"
+#include "server/memory_plan.h"
 
 namespace slipstream::stub {
 namespace {
@@ -145,8 +146,9 @@ Loader make_loader(const StubOptions& options) {
     model.eos_ids = {kEnd};
 
     EngineLimits limits;
-    limits.max_num_seqs = config.engine.max_num_seqs;
-    limits.max_batched_tokens = config.engine.max_num_batched_tokens;
+    const BatchSize batch = cpu_batch(config.engine);
+    limits.max_num_seqs = batch.max_num_seqs;
+    limits.max_batched_tokens = batch.max_num_batched_tokens;
     limits.max_queued_requests = config.engine.max_num_queued_reqs;
     limits.max_queued_tokens = config.engine.max_num_queued_tokens;
     limits.context_length = options.context;

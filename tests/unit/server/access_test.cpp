@@ -117,37 +117,36 @@ TEST_CASE("how much of a key is right does not show in the time") {
 
 TEST_CASE("the cache follows memory, context and slots") {
   EngineConfig config;
-  config.max_num_seqs = 4;
   config.block_size = 32;
   // room for everything: twice what the slots can fill
   config.gpu_memory_utilization = 0.5;
-  CachePlan plan = plan_cache(config, 1024, 1000, int64_t{1} << 40).value();
+  CachePlan plan = plan_cache(config, 4, 1024, 1000, int64_t{1} << 40).value();
   CHECK(plan.context == 1024);
   CHECK(plan.blocks == 32 * 4 * 2);
   // 100 blocks of memory (half of what is free): the context shrinks to what fits
   config.gpu_memory_utilization = 0.25;
-  CHECK(plan_cache(config, 100000, 1000, 200 * 1000).value().blocks == 50);
+  CHECK(plan_cache(config, 4, 100000, 1000, 200 * 1000).value().blocks == 50);
   config.gpu_memory_utilization = 0.5;
-  plan = plan_cache(config, 100000, 1000, 200 * 1000).value();
+  plan = plan_cache(config, 4, 100000, 1000, 200 * 1000).value();
   CHECK(plan.blocks == 100);
   CHECK(plan.context == 3200);
   config.max_model_len = 2048;
-  CHECK(plan_cache(config, 100000, 1000, 200 * 1000).value().context == 2048);
+  CHECK(plan_cache(config, 4, 100000, 1000, 200 * 1000).value().context == 2048);
   config.max_model_len = 4096;
-  const auto refused = plan_cache(config, 100000, 1000, 200 * 1000);
+  const auto refused = plan_cache(config, 4, 100000, 1000, 200 * 1000);
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().message.find("3200") != std::string::npos);
   CHECK(refused.error().message.find("4096") != std::string::npos);
   config.max_model_len = 2000;
-  CHECK_FALSE(plan_cache(config, 1024, 1000, int64_t{1} << 40).ok());
+  CHECK_FALSE(plan_cache(config, 4, 1024, 1000, int64_t{1} << 40).ok());
   config.max_model_len = 0;
   config.kv_cache_memory_bytes = 64 * 1000;
-  CHECK(plan_cache(config, 1024, 1000, 64 * 1000).value().blocks == 64);
-  const auto too_large = plan_cache(config, 1024, 1000, 64 * 1000 - 1);
+  CHECK(plan_cache(config, 4, 1024, 1000, 64 * 1000).value().blocks == 64);
+  const auto too_large = plan_cache(config, 4, 1024, 1000, 64 * 1000 - 1);
   REQUIRE_FALSE(too_large.ok());
   CHECK(too_large.error().param == "kv-cache-memory-bytes");
   config.kv_cache_memory_bytes = 1;
-  CHECK_FALSE(plan_cache(config, 1024, 1000, 64 * 1000).ok());
+  CHECK_FALSE(plan_cache(config, 4, 1024, 1000, 64 * 1000).ok());
 }
 
 TEST_CASE("histograms are cumulative on the page") {
