@@ -20,6 +20,16 @@ void check_ancestor_mask(const AttentionParams& params) {
                                       std::to_string(kMaskRows));
 }
 
+void Ops::linear_qkv(const Weight& w, const Activation& x, const float* bias, const QkvParams& params) {
+  linear(w, x, bias, params.qkv);
+  qkv_norm_rope_cache(params);
+}
+
+void Ops::linear_swiglu(const Weight& w, const Activation& x, const float* bias, float* scratch, Activation* out) {
+  linear(w, x, bias, scratch);
+  swiglu(scratch, x.rows, out);
+}
+
 void Ops::row_linear_add_norm(const Weight& w, const Activation& x, const float* bias, float* residual,
                               const float* norm, float eps, Activation* out) {
   const WeightSpec& spec = w.spec();

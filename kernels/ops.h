@@ -222,6 +222,12 @@ class Ops {
   /// Called by models before the first op that reads `step`. A backend with its own memory copies the arrays there and
   /// sets step->device, unless it is set; valid until the second begin_step after it.
   virtual void begin_step(StepInputs* step) { (void)step; }
+  /// For a device-owned step: the same step over its logit rows alone, the last ones of their spans. `narrow` is ready for
+  /// ops then, until the next call. False: it is not narrowed here.
+  virtual bool narrow_step(const StepInputs& step, StepInputs* narrow) {
+    (void)step, (void)narrow;
+    return false;
+  }
   /// out[r, :] = scale * table[step.token_ids[r], :].  out [step.rows, cols]
   virtual void embed(const Weight& table, const StepInputs& step, float scale, float* out) = 0;
   /// out = x / sqrt(mean(x^2) + eps) * weight, in every form of out.  x [rows, out->cols]
@@ -242,6 +248,10 @@ class Ops {
   virtual void copy_kv_block(const KvLayer& kv, int32_t source, int32_t target) = 0;
 
   // ---- composites ----
+  /// q|k|v = x W^T + bias, then qkv_norm_rope_cache. Of params.qkv, [x.rows, w.rows()], q is left.
+  virtual void linear_qkv(const Weight& w, const Activation& x, const float* bias, const QkvParams& params);
+  /// out = silu(gate) * up of gate|up = x W^T + bias.  w [2 * out->cols, x.cols], scratch [x.rows, w.rows()] floats
+  virtual void linear_swiglu(const Weight& w, const Activation& x, const float* bias, float* scratch, Activation* out);
   /// residual += bias + the sum of all S shards of w x in order; then, if norm is given, out = rms_norm(residual).
   /// residual [x.rows, w.rows()]. The default composes row_linear_partials, all_gather and reduce_add_norm.
   virtual void row_linear_add_norm(const Weight& w, const Activation& x, const float* bias, float* residual,

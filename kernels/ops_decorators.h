@@ -39,6 +39,7 @@ class ForwardingOps : public Ops {
   int64_t allocated_bytes() const override { return inner_.allocated_bytes(); }
   int64_t peak_bytes() const override { return inner_.peak_bytes(); }
   void begin_step(StepInputs* step) override { inner_.begin_step(step); }
+  bool narrow_step(const StepInputs& step, StepInputs* narrow) override { return inner_.narrow_step(step, narrow); }
   void embed(const Weight& table, const StepInputs& step, float scale, float* out) override;
   void rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) override;
   void linear(const Weight& w, const Activation& x, const float* bias, float* out) override;

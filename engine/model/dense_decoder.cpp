@@ -22,8 +22,9 @@ class DenseDecoder final : public Model {
  private:
   void qkv_to_cache(const DecoderLayer& layer, const StepInputs& step, const KvLayer& kv);
   void attend(const DecoderLayer& layer, int32_t index, const StepInputs& step, const KvLayer& kv);
-  void mlp(const DecoderLayer& layer, int32_t rows, const float* next_norm);
+  void mlp(const DecoderLayer& layer, const float* next_norm);
   const StepInputs& narrow_to_logit_rows(const StepInputs& step);
+  void gather_logit_rows(const StepInputs& step);
   void tap(const Taps& taps, int32_t layer, int32_t rows);
 
   const ModelConfig config_;
@@ -121,10 +122,10 @@ void DenseDecoder::forward(const StepInputs& inputs, const KvViews& kv, Taps* ta
     qkv_to_cache(layer, step, cache);
     // Once the last layer's K and V are written, only the rows with logits matter, unless a tap listens to all.
     const bool tapped = taps != nullptr && std::find(taps->layers.begin(), taps->layers.end(), l) != taps->layers.end();
-    if (last && !tapped && !step.device_owned) active = &narrow_to_logit_rows(step);
+    if (last && !tapped) active = &narrow_to_logit_rows(step);
     if (active->rows > 0) {
       attend(layer, l, *active, cache);
-      mlp(layer, active->rows, last ? nullptr : weights_.layers[static_cast<size_t>(l + 1)].attn_norm.as<float>());
+      mlp(layer, last ? nullptr : weights_.layers[static_cast<size_t>(l + 1)].attn_norm.as<float>());
     }
     if (tapped) tap(*taps, l, step.rows);
   }
@@ -140,20 +141,20 @@ void DenseDecoder::forward(const StepInputs& inputs, const KvViews& kv, Taps* ta
 }
 
 void DenseDecoder::qkv_to_cache(const DecoderLayer& layer, const StepInputs& step, const KvLayer& kv) {
-  ops_.linear(*layer.qkv, hidden_, layer.qkv_bias.as<float>(), qkv_);
-  ops_.qkv_norm_rope_cache({.step = &step,
-                            .qkv = qkv_,
-                            .heads = heads_,
-                            .kv_heads = kv_heads_,
-                            .head_dim = config_.head_dim,
-                            .q_norm = layer.q_norm.as<float>(),
-                            .k_norm = layer.k_norm.as<float>(),
-                            .norm_eps = config_.norm_eps,
-                            .rope = {.style = config_.rope_style,
-                                     .dim = config_.rope_dim,
-                                     .inv_freq = inv_freq_.as<float>(),
-                                     .attention_factor = config_.rope_attention_factor},
-                            .kv = kv});
+  ops_.linear_qkv(*layer.qkv, hidden_, layer.qkv_bias.as<float>(),
+                  {.step = &step,
+                  .qkv = qkv_,
+                  .heads = heads_,
+                  .kv_heads = kv_heads_,
+                  .head_dim = config_.head_dim,
+                  .q_norm = layer.q_norm.as<float>(),
+                  .k_norm = layer.k_norm.as<float>(),
+                  .norm_eps = config_.norm_eps,
+                  .rope = {.style = config_.rope_style,
+                           .dim = config_.rope_dim,
+                           .inv_freq = inv_freq_.as<float>(),
+                           .attention_factor = config_.rope_attention_factor},
+                  .kv = kv});
 }
 
 void DenseDecoder::attend(const DecoderLayer& layer, int32_t index, const StepInputs& step, const KvLayer& kv) {
@@ -172,9 +173,8 @@ void DenseDecoder::attend(const DecoderLayer& layer, int32_t index, const StepIn
                            config_.norm_eps, &hidden_);
 }
 
-void DenseDecoder::mlp(const DecoderLayer& layer, int32_t rows, const float* next_norm) {
-  ops_.linear(*layer.gate_up, hidden_, layer.gate_up_bias.as<float>(), gate_up_.as<float>());
-  ops_.swiglu(gate_up_.as<float>(), rows, &ffn_);
+void DenseDecoder::mlp(const DecoderLayer& layer, const float* next_norm) {
+  ops_.linear_swiglu(*layer.gate_up, hidden_, layer.gate_up_bias.as<float>(), gate_up_.as<float>(), &ffn_);
   ops_.row_linear_add_norm(*layer.down, ffn_, layer.down_bias.as<float>(), residual_, next_norm, config_.norm_eps,
                            next_norm == nullptr ? nullptr : &hidden_);
 }
@@ -184,6 +184,11 @@ void DenseDecoder::mlp(const DecoderLayer& layer, int32_t rows, const float* nex
 const StepInputs& DenseDecoder::narrow_to_logit_rows(const StepInputs& step) {
   const auto rows = static_cast<int32_t>(step.logit_rows.size());
   if (rows == step.rows) return step;
+  if (step.device_owned) {
+    if (!ops_.narrow_step(step, &narrow_step_)) return step;
+    gather_logit_rows(step);
+    return narrow_step_;
+  }
   narrow_spans_.clear();
   narrow_positions_.clear();
   size_t next = 0;
@@ -209,14 +214,18 @@ const StepInputs& DenseDecoder::narrow_to_logit_rows(const StepInputs& step) {
                   .logit_rows = {},
                   .groups = step.groups,
                   .device = nullptr};
-  if (rows > 0) {
-    ops_.begin_step(&narrow_step_);
+  if (rows > 0) ops_.begin_step(&narrow_step_);
+  gather_logit_rows(step);
+  return narrow_step_;
+}
+
+void DenseDecoder::gather_logit_rows(const StepInputs& step) {
+  if (!step.logit_rows.empty()) {
     ops_.gather_rows(qkv_, step.logit_rows, qkv_cols_, qkv_narrow_.as<float>());
     ops_.gather_rows(residual_, step.logit_rows, config_.hidden, residual_narrow_.as<float>());
   }
   qkv_ = qkv_narrow_.as<float>();
   residual_ = residual_narrow_.as<float>();
-  return narrow_step_;
 }
 
 void DenseDecoder::tap(const Taps& taps, int32_t layer, int32_t rows) {

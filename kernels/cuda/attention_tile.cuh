@@ -105,11 +105,12 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
   const int split = static_cast<int>(blockIdx.y) % p.splits;
   const int span = p.first_span + span_index;
   release_dependents();
-  wait_for_inputs();
 
+  // Before the wait: what the step says, and tokens before its rows. Both were there before the product that q comes from
+  // began, and that product waited for them before it let this kernel start.
   const Chunk c(p, span, chunk);
   const int start = c.origin + split * p.split_tokens;
-  if (split >= c.active) return;
+  if (split >= c.active) return wait_for_inputs();
   const int end = S::kSerial ? c.high : min(c.high, start + p.split_tokens);
   const int first_row = c.first_row, context = c.context, m_total = c.m_total, m0 = c.m0, m_end = c.m_end;
   const int low = c.low, high = c.high, active = c.active;
@@ -159,11 +160,14 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
   };
   int32_t ids[S::kWarpGroups];
   fetch_ids(0, ids);
+  const int early = min(kStages - 1, max(0, (context - start) / kTile));
 #pragma unroll 1
   for (int i = 0; i < kStages - 1; ++i) {
+    if (i == early) wait_for_inputs();
     load_pair(i, ids);
     fetch_ids(i + 1, ids);
   }
+  if (early == kStages - 1) wait_for_inputs();
 
   // ---- queries: A fragments, rounded; packed rows past the end repeat the last one and are never stored ----
   constexpr int kDimSteps = D / 16;

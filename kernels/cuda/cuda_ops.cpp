@@ -6,6 +6,7 @@
 #include "kernels/check.h"
 #include "kernels/cuda/cuda_weight.h"
 #include "kernels/cuda/embed.h"
+#include "kernels/cuda/linear_limits.h"
 #include "kernels/cuda/rows.h"
 
 namespace slipstream::cuda {
@@ -21,7 +22,14 @@ const CudaWeight& own(const Weight& weight) { return static_cast<const CudaWeigh
 }  // namespace
 
 CudaOps::CudaOps(const CudaOptions& options)
-    : context_(options.device, options.feature_arch, options.deterministic), resident_steps_(options.resident_steps), uploads_(context_), stream_(context_), linear_scratch_(context_), samples_(context_) {
+    : context_(options.device, options.feature_arch, options.deterministic),
+      resident_steps_(options.resident_steps),
+      uploads_(context_),
+      narrow_(context_),
+      stream_(context_),
+      linear_scratch_(context_),
+      samples_(context_),
+      squares_(context_.allocate(kFusedSquares * sizeof(float))) {
   if (context_.deterministic()) attention_shape_.split_tokens = kExactSplitTokens;
 }
 
@@ -107,6 +115,17 @@ void CudaOps::begin_step(StepInputs* step) {
   if (step->device == nullptr) step->device = &uploads_.upload(*step);
 }
 
+bool CudaOps::narrow_step(const StepInputs& step, StepInputs* narrow) {
+  if (!StepNarrow::supports(view_of(step), step.logit_rows)) return false;
+  const StepView& view = narrow_.build(view_of(step), step.logit_rows);
+  *narrow = {};
+  narrow->rows = view.rows;
+  narrow->groups = step.groups;
+  narrow->device = &view;
+  narrow->device_owned = true;
+  return true;
+}
+
 void CudaOps::embed(const Weight& table, const StepInputs& step, float scale, float* out) {
   cuda::embed(context_, own(table), view_of(step).token_ids, step.rows, scale, out);
 }
@@ -114,11 +133,12 @@ void CudaOps::embed(const Weight& table, const StepInputs& step, float scale, fl
 void CudaOps::rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) {
   CHECK(rows <= out->max_rows, "more rows than the activation holds");
   out->rows = rows;
-  cuda::rms_norm(context_, x, rows, weight, eps, *out);
+  if (out->bf16 == pending_of_) pending_of_ = nullptr;
+  cuda::rms_norm(context_, x, rows, weight, eps, read_forms(*out, rows));
 }
 
 void CudaOps::linear(const Weight& w, const Activation& x, const float* bias, float* out) {
-  cuda::linear(context_, linear_scratch_, own(w), x, bias, out);
+  cuda::linear(context_, linear_scratch_, own(w), x, bias, out, take_pending(own(w), x));
 }
 
 void CudaOps::row_linear_partials(const Weight& w, const Activation& x, float* partials) {
@@ -153,19 +173,20 @@ void CudaOps::attention(const AttentionParams& p) {
   args.kv = p.kv;
   args.split_tokens = attention_shape_.split_tokens;
   if (p.kv.blocks > 0) args.kv_blocks = p.kv.blocks;
-  args.out_f32 = out.f32;
-  args.out_bf16 = out.f32 == nullptr ? out.bf16 : nullptr;
+  const bool floats = (read_forms(out, out.rows).forms & (kActF32 | kActInt8Block32)) != 0;  // the int8 form is made of them
+  args.out_f32 = floats ? out.f32 : nullptr;
+  args.out_bf16 = floats ? nullptr : out.bf16;
   plan_attention(out.max_rows, p.heads, p.kv_heads, p.head_dim);
   args.scratch = attention_scratch_.as<float>();
   args.scratch_bytes = attention_scratch_.bytes();
   cuda::attention(context_, args);
-  if (out.f32 != nullptr) fill_forms(context_, out);
+  if (floats) fill_forms(context_, out);
 }
 
 void CudaOps::swiglu(const float* gate_up, int32_t rows, Activation* out) {
   CHECK(rows <= out->max_rows, "more rows than the activation holds");
   out->rows = rows;
-  cuda::swiglu(context_, gate_up, rows, *out);
+  cuda::swiglu(context_, gate_up, rows, read_forms(*out, rows));
 }
 
 void CudaOps::gather_rows(const float* x, std::span<const int32_t> row_ids, int64_t cols, float* out) {
@@ -184,10 +205,63 @@ void CudaOps::copy_kv_block(const KvLayer& kv, int32_t source, int32_t target) {
           "copy of a cache block");
 }
 
+PendingNorm CudaOps::take_pending(const CudaWeight& w, const Activation& x) {
+  if (x.bf16 == nullptr || x.bf16 != pending_of_) return {};
+  if (linear_fuses(linear_scratch_, w, x)) return pending_;  // another product of x may follow
+  finish_norm(context_, x, pending_.squares, pending_.groups, pending_.eps);
+  pending_of_ = nullptr;
+  return {};
+}
+
+bool CudaOps::leaves_bf16(const CudaWeight& w, const Activation& x) const {
+  return x.rows > kFewRowsFloat && blas_serves(linear_scratch_, w, x) &&
+         std::ranges::none_of(w.segments(), [](const WeightSegment& s) { return s.dtype == DType::kF16; });
+}
+
+Activation CudaOps::read_forms(const Activation& out, int32_t rows) const {
+  Activation read = out;
+  if (out.bf16 == nullptr || !linear_scratch_.leaves_int8(rows)) return read;
+  read.forms &= static_cast<uint8_t>(~kActInt8Block32);
+  read.q = nullptr;
+  return read;
+}
+
+void CudaOps::linear_qkv(const Weight& w, const Activation& x, const float* bias, const QkvParams& p) {
+  if (!leaves_bf16(own(w), x) || !rope_bf16_supports(p)) return Ops::linear_qkv(w, x, bias, p);
+  // the second half of each row's floats
+  linear_to_bf16(context_, linear_scratch_, own(w), x, reinterpret_cast<uint16_t*>(p.qkv) + w.rows(), 2 * w.rows());
+  qkv_norm_rope_cache_bf16(context_, p, bias, view_of(*p.step));
+}
+
+void CudaOps::linear_swiglu(const Weight& w, const Activation& x, const float* bias, float* scratch, Activation* out) {
+  if (w.rows() % 16 == 0 && linear_fuses(linear_scratch_, own(w), x, out)) {
+    out->rows = x.rows;
+    return fused_swiglu(context_, linear_scratch_, own(w), x, take_pending(own(w), x), bias, *out);
+  }
+  const Activation read = read_forms(*out, x.rows);
+  if (!leaves_bf16(own(w), x) || read.q != nullptr || out->cols % 8 != 0) return Ops::linear_swiglu(w, x, bias, scratch, out);
+  CHECK(x.rows <= out->max_rows, "more rows than the activation holds");
+  out->rows = x.rows;
+  linear_to_bf16(context_, linear_scratch_, own(w), x, reinterpret_cast<uint16_t*>(scratch), w.rows());
+  swiglu_bf16(context_, reinterpret_cast<const uint16_t*>(scratch), bias, x.rows, read);
+}
+
 void CudaOps::row_linear_add_norm(const Weight& w, const Activation& x, const float* bias, float* residual,
                                   const float* norm, float eps, Activation* out) {
   if (comm() != nullptr && comm()->size() > 1)
     return Ops::row_linear_add_norm(w, x, bias, residual, norm, eps, out);
+  if (w.rows() % 32 == 0 && w.rows() <= kFusedCols && linear_fuses(linear_scratch_, own(w), x, norm == nullptr ? nullptr : out)) {
+    pending_ = fused_add_norm(context_, linear_scratch_, own(w), x, bias, residual, norm, eps, out, squares_.as<float>());
+    pending_of_ = norm == nullptr ? nullptr : out->bf16;
+    if (out != nullptr) out->rows = x.rows;
+    return;
+  }
+  if (x.rows > kFewRowsFloat && blas_serves(linear_scratch_, own(w), x)) {
+    linear_add(context_, linear_scratch_, own(w), x, bias, residual);
+    if (norm != nullptr) rms_norm(residual, x.rows, norm, eps, out);
+    else if (out != nullptr) out->rows = x.rows;
+    return;
+  }
   ensure(context_, &row_output_, static_cast<size_t>(x.rows) * static_cast<size_t>(w.rows()) * sizeof(float));
   cuda::linear(context_, linear_scratch_, own(w), x, nullptr, row_output_.as<float>());
   reduce_add_norm(row_output_.as<float>(), 1, x.rows, bias, residual, w.rows(), norm, eps, out);
@@ -196,7 +270,9 @@ void CudaOps::row_linear_add_norm(const Weight& w, const Activation& x, const fl
 void CudaOps::reduce_add_norm(const float* partials, int32_t shards, int32_t rows, const float* bias, float* residual,
                               int64_t cols, const float* norm, float eps, Activation* out) {
   if (out != nullptr) out->rows = rows;
-  cuda::add_norm(context_, partials, shards, rows, cols, bias, residual, norm, eps, out);
+  if (out != nullptr && out->bf16 == pending_of_) pending_of_ = nullptr;
+  const Activation read = out != nullptr ? read_forms(*out, rows) : Activation{};
+  cuda::add_norm(context_, partials, shards, rows, cols, bias, residual, norm, eps, out != nullptr ? &read : nullptr);
 }
 
 void CudaOps::ensure(Context& context, Buffer* buffer, size_t bytes) {

@@ -10,6 +10,7 @@
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/sample.h"
+#include "kernels/cuda/step_narrow.h"
 #include "kernels/cuda/step_upload.h"
 #include "kernels/cuda/weight_stream.h"
 #include "kernels/ops.h"
@@ -44,6 +45,7 @@ class CudaOps final : public Ops {
   int64_t peak_bytes() const override { return static_cast<int64_t>(context_.peak_bytes()); }
   std::unique_ptr<Ops> dry_twin() const override { return std::make_unique<CudaOps>(*this, Context::DryRun{}); }
   void begin_step(StepInputs* step) override;
+  bool narrow_step(const StepInputs& step, StepInputs* narrow) override;
   void embed(const Weight& table, const StepInputs& step, float scale, float* out) override;
   void rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) override;
   void linear(const Weight& w, const Activation& x, const float* bias, float* out) override;
@@ -54,6 +56,8 @@ class CudaOps final : public Ops {
   void gather_rows(const float* x, std::span<const int32_t> row_ids, int64_t cols, float* out) override;
   void sample(const SampleBatch& batch) override;
   void copy_kv_block(const KvLayer& kv, int32_t source, int32_t target) override;
+  void linear_qkv(const Weight& w, const Activation& x, const float* bias, const QkvParams& params) override;
+  void linear_swiglu(const Weight& w, const Activation& x, const float* bias, float* scratch, Activation* out) override;
   void row_linear_add_norm(const Weight& w, const Activation& x, const float* bias, float* residual, const float* norm,
                            float eps, Activation* out) override;
   void reduce_add_norm(const float* partials, int32_t shards, int32_t rows, const float* bias, float* residual,
@@ -63,12 +67,19 @@ class CudaOps final : public Ops {
   int64_t allocations_after_warm_up() const override;
 
  private:
+  /// Whether a product of these rows leaves BF16 rows: many of them, from cuBLASLt.
+  bool leaves_bf16(const CudaWeight& w, const Activation& x) const;
+  /// The factor that x lacks, which the product of w takes; where it does not, x is finished first.
+  PendingNorm take_pending(const CudaWeight& w, const Activation& x);
+  /// out without the forms that products of so many rows never read.
+  Activation read_forms(const Activation& out, int32_t rows) const;
   /// Grows only before warm_up, where the largest size is known.
   static void ensure(Context& context, Buffer* buffer, size_t bytes);
 
   Context context_;
   const bool resident_steps_;
   StepUpload uploads_;
+  StepNarrow narrow_;
   WeightStream stream_;
   LinearScratch linear_scratch_;
   SampleUpload samples_;
@@ -76,6 +87,9 @@ class CudaOps final : public Ops {
   AttentionArgs attention_shape_;  // the last one planned, for the report
   Buffer row_output_;         // [max_rows, widest row-parallel output]: what add_norm adds to the residual
   std::vector<Buffer> owned_; // activations
+  Buffer squares_;            // [kFusedSquares]
+  PendingNorm pending_;       // of the activation whose BF16 form is pending_of_
+  const uint16_t* pending_of_ = nullptr;
   int64_t widest_row_output_ = 0;
   int64_t warm_allocations_ = -1;
 };

@@ -43,8 +43,9 @@ void few_rows_quant(Context& context, LinearScratch& scratch, const WeightSegmen
 }
 
 void few_rows_float(Context& context, LinearScratch& scratch, const WeightSegment& s, const TileShape& shape,
-                    const Activation& x, const float* bias, float* out, int64_t out_stride) {
+                    const Activation& x, const float* bias, float* out, int64_t out_stride, const LinearFinish& finish = {}) {
   FloatLinearParams p{};
+  p.f = finish;
   p.weight = reinterpret_cast<const uint16_t*>(s.data);
   p.k = static_cast<int32_t>(x.cols);
   p.x = x.bf16;
@@ -63,9 +64,11 @@ void few_rows_f8(Context& context, LinearScratch& scratch, const WeightSegment& 
   launch_f8(context, p, shape);
 }
 
+/// out: the segment's first column of row 0, float or, by kind, BF16.
 void many_rows(Context& context, LinearScratch& scratch, const WeightSegment& s, const Activation& x, const float* bias,
-               float* out, int64_t out_stride) {
+               void* out, int64_t out_stride, BlasOut kind = BlasOut::kFloat) {
   BlasProduct p{};
+  p.kind = kind;
   p.m = x.rows;
   p.k = x.cols;
   p.x = x.bf16;
@@ -90,9 +93,24 @@ void many_rows(Context& context, LinearScratch& scratch, const WeightSegment& s,
     p.n = std::min(slice_rows(x.cols), s.rows - first);
     (s.dtype == DType::kF8E4M3 ? dequantise_f8_rows : dequantise_rows)(context, s, x.cols, first, p.n, scratch.slice());
     p.bias = bias == nullptr ? nullptr : bias + first;
-    p.out = out + first;
+    p.out = kind == BlasOut::kBF16 ? static_cast<void*>(static_cast<uint16_t*>(out) + first) : static_cast<float*>(out) + first;
     scratch.blas()->multiply(context, p, scratch.workspace());
   }
+}
+
+LinearFinish taking(const PendingNorm& pending) {
+  LinearFinish f;
+  f.x_squares = pending.groups > 0 ? pending.squares : nullptr;
+  f.x_groups = pending.groups;
+  f.eps = pending.eps;
+  return f;
+}
+
+/// The one segment of a weight that linear_fuses.
+void fused(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const float* bias, float* out,
+           const LinearFinish& finish) {
+  const WeightSegment& s = w.segments().front();
+  few_rows_float(context, scratch, s, scratch.choose(s.dtype, s.rows, x.cols, x.rows).fused, x, bias, out, w.rows(), finish);
 }
 
 }  // namespace
@@ -107,9 +125,14 @@ uint8_t activation_forms(const CudaWeight& weight) {
   return forms;
 }
 
-void linear(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const float* bias, float* out) {
+void linear(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const float* bias, float* out,
+            const PendingNorm& pending) {
   CHECK(x.cols == w.cols(), "the activation does not fit the weight");
   if (x.rows == 0) return;
+  if (pending.groups > 0) {
+    CHECK(linear_fuses(scratch, w, x), "a product that does not take a pending norm");
+    return fused(context, scratch, w, x, bias, out, taking(pending));
+  }
   for (const WeightSegment& s : w.segments()) {
     const float* segment_bias = bias == nullptr ? nullptr : bias + s.first_row;
     float* segment_out = out + s.first_row;
@@ -124,9 +147,62 @@ void linear(Context& context, LinearScratch& scratch, const CudaWeight& w, const
       many_rows(context, scratch, s, x, segment_bias, segment_out, w.rows());
     } else {
       const TileShape shape = choice.blas ? choose_shape(context, s.dtype, x.rows, s.rows, x.cols) : choice.shape;
-      (block ? few_rows_quant : f8 ? few_rows_f8 : few_rows_float)(context, scratch, s, shape, x, segment_bias, segment_out, w.rows());
+      if (block) few_rows_quant(context, scratch, s, shape, x, segment_bias, segment_out, w.rows());
+      else if (f8) few_rows_f8(context, scratch, s, shape, x, segment_bias, segment_out, w.rows());
+      else few_rows_float(context, scratch, s, shape, x, segment_bias, segment_out, w.rows());
     }
   }
+}
+
+bool linear_fuses(const LinearScratch& scratch, const CudaWeight& w, const Activation& x, const Activation* out) {
+  if (w.segments().size() != 1 || x.rows > kFusedRows || x.bf16 == nullptr || !whole_chunks(x.cols)) return false;
+  const WeightSegment& s = w.segments().front();
+  if (!is_half(s.dtype) || (out != nullptr && out->forms != kActBF16)) return false;
+  return scratch.choose(s.dtype, s.rows, x.cols, x.rows).fused.wk > 1;
+}
+
+void fused_swiglu(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const PendingNorm& pending,
+                  const float* bias, const Activation& out) {
+  CHECK(w.rows() % 16 == 0, "pairs of gate and up come by eight");
+  LinearFinish finish = taking(pending);
+  finish.kind = Finish::kSwiglu;
+  finish.rounded = out.bf16;
+  fused(context, scratch, w, x, bias, nullptr, finish);
+}
+
+PendingNorm fused_add_norm(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const float* bias,
+                           float* residual, const float* norm, float eps, const Activation* out, float* squares) {
+  CHECK(w.rows() % 32 == 0 && w.rows() <= kFusedCols, "a residual whose norm is not fused");
+  LinearFinish finish;
+  finish.kind = Finish::kAdd;
+  finish.residual = residual;
+  if (norm != nullptr) finish.norm = norm, finish.squares = squares, finish.rounded = out->bf16;
+  fused(context, scratch, w, x, bias, nullptr, finish);
+  if (norm == nullptr) return {};
+  const WeightSegment& s = w.segments().front();
+  const LinearChoice choice = scratch.choose(s.dtype, s.rows, x.cols, x.rows);
+  return {squares, static_cast<int32_t>(w.rows() / squares_group(choice.fused.wr)), eps};
+}
+
+bool blas_serves(const LinearScratch& scratch, const CudaWeight& w, const Activation& x) {
+  if (x.bf16 == nullptr || scratch.blas() == nullptr) return false;
+  return std::ranges::all_of(w.segments(), [&](const WeightSegment& s) {
+    const bool served = is_block(s.dtype) || (s.dtype == DType::kF8E4M3 ? f8_fast(s, x.cols) : is_half(s.dtype) && whole_chunks(x.cols));
+    return served && scratch.choose(s.dtype, s.rows, x.cols, x.rows).blas;
+  });
+}
+
+void linear_to_bf16(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, uint16_t* out,
+                    int64_t out_stride) {
+  for (const WeightSegment& s : w.segments()) {
+    CHECK(s.dtype != DType::kF16, "cuBLASLt rounds F16 products to F16");
+    many_rows(context, scratch, s, x, nullptr, out + s.first_row, out_stride, BlasOut::kBF16);
+  }
+}
+
+void linear_add(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const float* bias, float* out) {
+  for (const WeightSegment& s : w.segments())
+    many_rows(context, scratch, s, x, bias == nullptr ? nullptr : bias + s.first_row, out + s.first_row, w.rows(), BlasOut::kAddToFloat);
 }
 
 std::vector<KernelChoice> linear_report(const LinearScratch& scratch) {

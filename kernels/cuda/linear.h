@@ -15,6 +15,7 @@
 
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/cuda_weight.h"
+#include "kernels/cuda/linear_limits.h"
 #include "kernels/cuda/linear_scratch.h"
 #include "kernels/ops.h"
 
@@ -23,8 +24,38 @@ namespace slipstream::cuda {
 /// The forms that `weight` wants its input in.
 uint8_t activation_forms(const CudaWeight& weight);
 
-/// out[r, :] = x[r, :] W^T + bias.  out [x.rows, w.rows()], bias [w.rows()] or null
-void linear(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const float* bias, float* out);
+/// The factor that rows of an activation still lack: x.bf16 holds residual * norm weight, and row r is to be multiplied by
+/// 1 / sqrt(sum of squares[r, :] / x.cols + eps). groups 0: none is lacking.
+struct PendingNorm {
+  const float* squares = nullptr;  // [rows, groups]
+  int32_t groups = 0;
+  float eps = 0;
+};
+
+/// out[r, :] = x[r, :] W^T + bias.  out [x.rows, w.rows()], bias [w.rows()] or null. A pending norm is taken by w that
+/// linear_fuses alone.
+void linear(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const float* bias, float* out,
+            const PendingNorm& pending = {});
+
+/// Whether one launch of a tensor-core kernel serves w for these few rows, so that it may also take a pending norm and, where
+/// out is given, make its forms.
+bool linear_fuses(const LinearScratch& scratch, const CudaWeight& w, const Activation& x, const Activation* out = nullptr);
+/// out = silu(gate) * up of gate|up = x W^T + bias.  out [x.rows, w.rows() / 2]; w.rows() is a multiple of 16
+void fused_swiglu(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const PendingNorm& pending,
+                  const float* bias, const Activation& out);
+/// residual += x W^T + bias; out = residual * norm and squares (kFusedSquares floats) as a pending norm, unless norm is null.
+/// residual, out [x.rows, w.rows()]; w.rows() is a multiple of 32, at most kFusedCols
+PendingNorm fused_add_norm(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const float* bias,
+                           float* residual, const float* norm, float eps, const Activation* out, float* squares);
+inline constexpr size_t kFusedSquares = static_cast<size_t>(kFusedRows * kFusedCols / 16);
+
+/// Whether cuBLASLt serves every segment of w for these rows, so that linear_to_bf16 and linear_add may be called.
+bool blas_serves(const LinearScratch& scratch, const CudaWeight& w, const Activation& x);
+/// out[r, :] = x[r, :] W^T, rounded to BF16. No segment is F16.  Row r of w.rows() at out + r * out_stride
+void linear_to_bf16(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, uint16_t* out,
+                    int64_t out_stride);
+/// out[r, :] += x[r, :] W^T + bias: the sum is rounded once.  out [x.rows, w.rows()]
+void linear_add(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const float* bias, float* out);
 
 /// The same by one warp an element: slow, readable, any shape. Tests compare the others with it.
 void linear_simple(Context& context, const CudaWeight& w, const Activation& x, const float* bias, float* out);

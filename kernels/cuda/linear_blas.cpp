@@ -44,7 +44,8 @@ struct BlasLt::Library {
 };
 
 struct BlasLt::Cache {
-  using Key = std::tuple<DType, int64_t, int64_t, int64_t>;  // dtype, n, k, rows: a bucket, or exact_rows of multiply
+  // dtype, what happens to the rows, n, k, rows: a bucket, or exact_rows of multiply
+  using Key = std::tuple<DType, BlasOut, int64_t, int64_t, int64_t>;
   std::map<Key, cublasLtMatmulAlgo_t> algorithms;
 };
 
@@ -89,7 +90,7 @@ struct Descriptors {
     }
     check_blas(lib.layout_create(&w, type, k, n, p.k), "MatrixLayoutCreate");
     check_blas(lib.layout_create(&x, type, k, rows, p.k), "MatrixLayoutCreate");
-    check_blas(lib.layout_create(&out, CUDA_R_32F, n, rows, p.out_stride), "MatrixLayoutCreate");
+    check_blas(lib.layout_create(&out, p.kind == BlasOut::kBF16 ? CUDA_R_16BF : CUDA_R_32F, n, rows, p.out_stride), "MatrixLayoutCreate");
   }
   ~Descriptors() {
     lib.layout_destroy(w);
@@ -113,8 +114,8 @@ struct Descriptors {
   }
   cublasStatus_t run(const BlasProduct& p, const cublasLtMatmulAlgo_t& algorithm, void* workspace, cudaStream_t stream) const {
     const float one = 1.0f;
-    const float zero = 0.0f;
-    return lib.matmul(lib.lt, op, &one, p.w, w, p.x, x, &zero, p.out, out, p.out, out, &algorithm, workspace,
+    const float keep = p.kind == BlasOut::kAddToFloat ? 1.0f : 0.0f;
+    return lib.matmul(lib.lt, op, &one, p.w, w, p.x, x, &keep, p.out, out, p.out, out, &algorithm, workspace,
                       BlasLt::kWorkspaceBytes, stream);
   }
 };
@@ -173,7 +174,7 @@ float BlasLt::tune(Context& context, const BlasProduct& p, void* workspace, void
     std::sort(times, times + kRepeats);
     if (best < 0 || times[kRepeats / 2] < best) {
       best = times[kRepeats / 2];
-      cache_->algorithms[{p.dtype, p.n, p.k, row_bucket(p.m)}] = candidate.algo;
+      cache_->algorithms[{p.dtype, p.kind, p.n, p.k, row_bucket(p.m)}] = candidate.algo;
     }
   }
   (void)cudaEventDestroy(begin);
@@ -186,13 +187,13 @@ void BlasLt::multiply(Context& context, const BlasProduct& p, void* workspace) {
   // What was not tuned (an odd row count that the tuned algorithm refuses, an epilogue) asks the library once.
   const int64_t exact_rows = -(2 * int64_t{p.m} + (p.bias != nullptr ? 1 : 0));
   for (const int64_t rows : {int64_t{row_bucket(p.m)}, exact_rows}) {
-    const auto known = cache_->algorithms.find({p.dtype, p.n, p.k, rows});
+    const auto known = cache_->algorithms.find({p.dtype, p.kind, p.n, p.k, rows});
     if (known != cache_->algorithms.end() && d.run(p, known->second, workspace, context.stream()) == CUBLAS_STATUS_SUCCESS) return;
   }
   for (const cublasLtMatmulHeuristicResult_t& candidate : d.candidates(4)) {
     if (candidate.state != CUBLAS_STATUS_SUCCESS) continue;
     if (d.run(p, candidate.algo, workspace, context.stream()) != CUBLAS_STATUS_SUCCESS) continue;
-    cache_->algorithms[{p.dtype, p.n, p.k, exact_rows}] = candidate.algo;
+    cache_->algorithms[{p.dtype, p.kind, p.n, p.k, exact_rows}] = candidate.algo;
     return;
   }
   throw DeviceError("cuBLASLt has no algorithm for " + std::to_string(p.m) + " x " + std::to_string(p.n) + " x " +

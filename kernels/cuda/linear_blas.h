@@ -14,16 +14,20 @@
 
 namespace slipstream::cuda {
 
-/// out [m, n] = x [m, k] w [n, k]^T + bias, all row-major; row r of out at out + r * out_stride.
+/// What a product does with its rows.
+enum class BlasOut : uint8_t { kFloat, kBF16, kAddToFloat };
+
+/// out [m, n] = x [m, k] w [n, k]^T + bias, all row-major; row r of out at out + r * out_stride elements.
 struct BlasProduct {
   DType dtype = DType::kBF16;  // of w and x: kBF16 or kF16
   int32_t m = 0;
   int64_t n = 0, k = 0;        // k is a multiple of 8
   const void* w = nullptr;
   const void* x = nullptr;
-  const float* bias = nullptr; // [n] or null
-  float* out = nullptr;
+  const float* bias = nullptr; // [n] or null; null where out is BF16
+  void* out = nullptr;
   int64_t out_stride = 0;
+  BlasOut kind = BlasOut::kFloat;  // kBF16: from BF16 operands only
 };
 
 class BlasLt {

@@ -18,6 +18,7 @@
 #pragma once
 
 #include "kernels/cuda/context.h"
+#include "kernels/cuda/linear_finish.cuh"
 #include "kernels/cuda/linear_tile.cuh"
 #include "kernels/tensor.h"
 
@@ -29,6 +30,7 @@ struct FloatLinearParams {
   const uint16_t* x;       // [m, k] bf16
   int32_t stages;          // slots of a ring, 2..4
   LinearOutput o;
+  LinearFinish f;
 };
 
 inline constexpr int kFloatStage = 128;                 // elements
@@ -106,14 +108,19 @@ struct FloatKernel {
     uint8_t* w_ring = rings + warp * p.stages * kSlotBytes;
     uint8_t* x_ring = rings + (WR * WK * kSlotBytes + wk * x_bytes) * p.stages;
 
+    __shared__ float scales[8 * NT];
+    const bool paired = p.f.kind == Finish::kSwiglu;
     const auto load_weight = [&](const StageCursor& at) {
       uint8_t* to = w_ring + at.slot * kSlotBytes;
       const int chunk = lane % 16;
       const int64_t k = int64_t{at.stage} * kFloatStage + chunk * 8;
+      const int tile = at.row_block * WR + wr;
+      const int first = paired ? min(tile * 8, p.o.n / 2 - 8) : tile * 16;
+      const int jump = paired ? p.o.n / 2 - 8 : 0;  // from a tile's eight gate rows to their up rows
 #pragma unroll
       for (int c = 0; c < 8; ++c) {
         const int row = c * 2 + lane / 16;
-        const int64_t n = min((at.row_block * WR + wr) * 16 + row, p.o.n - 1);  // rows past the end are not stored
+        const int64_t n = min(first + row + (c >= 4 ? jump : 0), p.o.n - 1);  // rows past the end are not stored
         copy16_once_or_zero(to + chunk_offset(row, chunk), p.weight + (k < p.k ? n * p.k + k : 0), k < p.k);
       }
     };
@@ -145,8 +152,9 @@ struct FloatKernel {
           multiply(w_ring + slot * kSlotBytes, x_ring + slot * x_bytes, x_row, x_odd, lane, acc);
         },
         [&](int row_block, float (&acc)[NT][4]) {
-          reduce_and_store<NT, WR, WK>(acc, sums, wr, wk, row_block, row_blocks, first_col, p.o);
-        });
+          FinishRows<NT, WR, WK>::run(acc, sums, wr, wk, row_block, row_blocks, first_col, p.f, p.o, scales);
+        },
+        [&] { FinishRows<NT, WR, WK>::load_scales(p.f, p.k, first_col, rows, scales); });
   }
 };
 

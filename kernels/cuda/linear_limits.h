@@ -17,6 +17,9 @@ inline constexpr int64_t kSliceBytes = int64_t{64} << 20;    // BF16 rows that a
 /// the passes of its kernel: 24576 x 4096 of Q4_K at M = 64 takes 83 us, at 128 two of those against 90 and cuBLASLt's 57.
 inline constexpr int32_t kFewRowsFloat = 64;
 inline constexpr int32_t kFewRowsQuant = 128;
+/// Rows up to which a product finishes SwiGLU, the residual and the norm itself (linear_finish.cuh), and the widest residual.
+inline constexpr int32_t kFusedRows = 16;
+inline constexpr int64_t kFusedCols = 16384;
 
 /// Formats that cuBLASLt does not read: for many rows they are dequantised to BF16 first, slice by slice.
 inline bool needs_slice(DType dtype) { return dtype_info(dtype).block_elements > 1 || dtype == DType::kF8E4M3; }

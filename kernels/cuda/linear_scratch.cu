@@ -14,6 +14,11 @@ namespace {
 
 bool is_block(DType dtype) { return packed_format(dtype).bits != 0; }
 
+/// Sums of several warps meet in shared memory, from where they are finished.
+bool finishes(DType dtype, const TileShape& s, int32_t m) {
+  return m <= kFusedRows && s.wk > 1 && (dtype == DType::kBF16 || dtype == DType::kF16);
+}
+
 /// Median microseconds of `launch` with cold caches.
 template <class Launch>
 float time_cold(Context& context, Buffer& flush, cudaEvent_t begin, cudaEvent_t end, Launch&& launch) {
@@ -47,14 +52,14 @@ void LinearScratch::plan(const CudaWeight& weight) {
   for (const WeightSegment& s : weight.segments()) {
     const bool half = s.dtype == DType::kF16 || s.dtype == DType::kBF16;
     const bool f8 = s.dtype == DType::kF8E4M3 && f8_fast(s, weight.cols());
-    if (is_block(s.dtype) || f8 || (half && weight.cols() % 8 == 0)) shapes_[{s.dtype, s.rows, weight.cols()}] = s;
+    if (is_block(s.dtype) || f8 || (half && weight.cols() % 8 == 0)) shapes_[{s.dtype, s.rows, weight.cols()}] = {s, weight.spec().role == WeightRole::kRowLinear};
   }
 }
 
 size_t LinearScratch::slice_bytes(int32_t max_rows) const {
   size_t bytes = 0;
   if (blas_ == nullptr || max_rows <= kFewRowsQuant) return bytes;
-  for (const auto& [shape, segment] : shapes_) {
+  for (const auto& [shape, planned] : shapes_) {
     const auto& [dtype, rows, cols] = shape;
     if (needs_slice(dtype)) bytes = std::max(bytes, static_cast<size_t>(std::min(rows, slice_rows(cols)) * cols) * 2);
   }
@@ -64,7 +69,7 @@ size_t LinearScratch::slice_bytes(int32_t max_rows) const {
 size_t LinearScratch::half_row_bytes(int32_t max_rows) const {
   size_t bytes = 0;
   if (blas_ == nullptr) return bytes;
-  for (const auto& [shape, segment] : shapes_)
+  for (const auto& [shape, planned] : shapes_)
     if (std::get<0>(shape) == DType::kF16) bytes = std::max(bytes, static_cast<size_t>(std::get<2>(shape) * max_rows) * 2);
   return bytes;
 }
@@ -89,6 +94,8 @@ LinearChoice LinearScratch::choose(DType dtype, int64_t rows, int64_t cols, int3
   choice.blas = m > few_rows(dtype) && workspace_.data() != nullptr &&
                 (!block || slice_.data() != nullptr) && (dtype != DType::kF16 || half_rows_.data() != nullptr);
   if (!choice.blas) choice.shape = choose_shape(context_, dtype, m, rows, cols);
+  if (context_.deterministic()) return choice;  // what is fused, and what is not, would follow from the number of rows
+  if (finishes(dtype, choice.shape, m)) choice.fused = choice.shape;
   return choice;
 }
 
@@ -96,7 +103,7 @@ void LinearScratch::tune(int32_t max_rows) {
   constexpr int64_t kOutBytes = int64_t{1} << 30;  // products with more output are rare and far from a tie
   int64_t row_bytes = 0;
   int64_t out_bytes = 0;
-  for (const auto& [shape, segment] : shapes_) {
+  for (const auto& [shape, planned] : shapes_) {
     const auto& [dtype, rows, cols] = shape;
     row_bytes = std::max(row_bytes, cols * std::max(row_bucket(max_rows), 64) * 2);
     out_bytes = std::max(out_bytes, std::min(rows * std::max(row_bucket(max_rows), 64) * 4, kOutBytes));
@@ -108,19 +115,31 @@ void LinearScratch::tune(int32_t max_rows) {
   if (context_.dry()) return;
   // As BF16 and as float 0.0115, as a half 1.06, as int8 60.
   check(cudaMemsetAsync(x.data(), 0x3c, x.bytes(), context_.stream()), "cudaMemsetAsync");
-  for (const auto& [shape, segment] : shapes_) {
+  for (const auto& [shape, planned] : shapes_) {
     const auto& [dtype, rows, cols] = shape;
     const bool block = needs_slice(dtype);
     const int32_t few = std::min(row_bucket(max_rows), few_rows(dtype));
-    for (int32_t m = 1; m <= few && rows * m * 4 <= kOutBytes; m *= 2) tune_few(shape, segment, m, x.data(), out.as<float>(), flush);
+    for (int32_t m = 1; m <= few && rows * m * 4 <= kOutBytes; m *= 2) tune_few(shape, planned.segment, m, x.data(), out.as<float>(), flush);
     if (blas_ == nullptr || (block && slice_.data() == nullptr)) continue;
-    for (int32_t m = 2 * few; m / 2 < max_rows && rows * m * 4 <= kOutBytes; m *= 2) {
-      BlasProduct p{block ? DType::kBF16 : dtype, m, rows, cols, block ? slice_.data() : segment.data, x.data(), nullptr, out.as<float>(), rows};
-      if (block) p.n = std::min(rows, slice_rows(cols));
-      blas_->tune(context_, p, workspace_.data(), flush.data(), flush.bytes());
-    }
+    for (int32_t m = 2 * few; m / 2 < max_rows && rows * m * 4 <= kOutBytes; m *= 2)
+      tune_many(shape, planned, m, x.data(), out.data(), flush);
   }
   context_.synchronize();
+}
+
+void LinearScratch::tune_many(const Shape& shape, const Planned& planned, int32_t m, const void* rows_in, void* out, Buffer& flush) {
+  const auto& [dtype, rows, cols] = shape;
+  const bool block = needs_slice(dtype);
+  BlasProduct p{block ? DType::kBF16 : dtype, m, block ? std::min(rows, slice_rows(cols)) : rows, cols,
+                block ? slice_.data() : planned.segment.data, rows_in, nullptr, out, rows};
+  // Rows that go on to a norm are added to the residual, the others are rounded to BF16; logits, of a few hundred rows at
+  // most, stay float.
+  constexpr int32_t kLogitRows = 512;
+  p.kind = planned.adds ? BlasOut::kAddToFloat : dtype == DType::kF16 ? BlasOut::kFloat : BlasOut::kBF16;
+  blas_->tune(context_, p, workspace_.data(), flush.data(), flush.bytes());
+  if (p.kind != BlasOut::kBF16 || m > kLogitRows) return;
+  p.kind = BlasOut::kFloat;
+  blas_->tune(context_, p, workspace_.data(), flush.data(), flush.bytes());
 }
 
 void LinearScratch::tune_few(const Shape& shape, const WeightSegment& segment, int32_t m, void* rows_in, float* out,
@@ -130,7 +149,7 @@ void LinearScratch::tune_few(const Shape& shape, const WeightSegment& segment, i
   cudaEvent_t begin, end;
   check(cudaEventCreate(&begin), "an event");
   check(cudaEventCreate(&end), "an event");
-  float best = -1;
+  float best = -1, best_fused = -1;
   LinearChoice choice;
   const LinearOutput o{nullptr, out, rows, m, static_cast<int32_t>(rows), 1, partials(), counters()};
   for (const TileShape& s : candidate_shapes(context_, dtype, m, rows, cols)) {
@@ -151,15 +170,16 @@ void LinearScratch::tune_few(const Shape& shape, const WeightSegment& segment, i
                              static_cast<const uint16_t*>(rows_in), s.stages, o}, s);
       } else {
         launch_float(context_, dtype, {reinterpret_cast<const uint16_t*>(data), static_cast<int32_t>(cols),
-                                       static_cast<const uint16_t*>(rows_in), s.stages, o}, s);
+                                       static_cast<const uint16_t*>(rows_in), s.stages, o, {}}, s);
       }
     });
-    if (best < 0 || us < best) best = us, choice = {false, s};
+    if (best < 0 || us < best) best = us, choice.shape = s;
+    if (finishes(dtype, s, m) && (best_fused < 0 || us < best_fused)) best_fused = us, choice.fused = s;
   }
   if (blas_ != nullptr && !needs_slice(dtype) && m >= 16) {
     const BlasProduct p{dtype, m, rows, cols, data, rows_in, nullptr, out, rows};
     const float us = blas_->tune(context_, p, workspace_.data(), flush.data(), flush.bytes());
-    if (us > 0 && us < best) choice = {true, {}};
+    choice.blas = us > 0 && us < best;
   }
   choices_[{shape, row_bucket(m)}] = choice;
   (void)cudaEventDestroy(begin);

@@ -13,6 +13,7 @@
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/cuda_weight.h"
 #include "kernels/cuda/linear_blas.h"
+#include "kernels/cuda/linear_limits.h"
 #include "kernels/cuda/linear_shape.h"
 
 namespace slipstream::cuda {
@@ -24,6 +25,7 @@ int64_t slice_rows(int64_t cols);
 struct LinearChoice {
   bool blas = false;
   TileShape shape;  // otherwise
+  TileShape fused;  // of BF16 and F16 weights: the shape with several warps sharing K, which can finish more; wk 1: none
 };
 
 class LinearScratch {
@@ -42,6 +44,10 @@ class LinearScratch {
   /// Measured if reserve has seen the shape, otherwise by rule; always by rule in a deterministic context.
   LinearChoice choose(DType dtype, int64_t rows, int64_t cols, int32_t m) const;
 
+  /// Whether products of this many rows never read the int8 form of a block format's input.
+  bool leaves_int8(int32_t m) const {
+    return m > kFewRowsQuant && workspace_.data() != nullptr && slice_.data() != nullptr;
+  }
   bool deterministic() const { return context_.deterministic(); }
   BlasLt* blas() const { return blas_.get(); }
   /// Why cuBLASLt is not used; empty when it is.
@@ -56,10 +62,16 @@ class LinearScratch {
  private:
   using Shape = std::tuple<DType, int64_t, int64_t>;  // segment format, rows, cols
 
+  struct Planned {
+    WeightSegment segment;  // some segment of the shape
+    bool adds = false;      // its rows are added to the residual
+  };
+
   size_t slice_bytes(int32_t max_rows) const;
   size_t half_row_bytes(int32_t max_rows) const;
   void tune(int32_t max_rows);
   void tune_few(const Shape& shape, const WeightSegment& segment, int32_t m, void* rows, float* out, Buffer& flush);
+  void tune_many(const Shape& shape, const Planned& planned, int32_t m, const void* rows, void* out, Buffer& flush);
 
   Context& context_;
   std::string no_blas_reason_;
@@ -69,7 +81,7 @@ class LinearScratch {
   Buffer workspace_;
   Buffer slice_;      // dequantised rows
   Buffer half_rows_;  // activations as halves, for F16 weights
-  std::map<Shape, WeightSegment> shapes_;  // and some segment of the shape
+  std::map<Shape, Planned> shapes_;
   std::map<std::pair<Shape, int32_t>, LinearChoice> choices_;  // by shape and row_bucket
 };
 

@@ -16,7 +16,7 @@ struct F8LinearParams;
 struct TileShape {
   int32_t nt = 1;      // groups of 8 activation rows
   int32_t wr = 1;      // 16-row weight tiles of a block
-  int32_t wk = 8;      // warps that share K
+  int32_t wk = 1;      // warps that share K
   int32_t stages = 3;  // ring slots
   int32_t splits = 1;  // blocks that share K
   int32_t blocks = 0;  // of the grid's rows, each then taking several row blocks; 0: one each

@@ -213,15 +213,19 @@ __device__ inline StageWalk serial_walk(int stages, int row_blocks, int slots, f
   return {0, 0, kExactGroups, stages, row_blocks, slots, totals};
 }
 
+struct NothingToPrepare {
+  __device__ void operator()() const {}
+};
+
 /// The loop of a tensor-core product: weights and activations stream through rings of shared memory, across row blocks, while
 /// the stage that arrived is multiplied. load_weight(cursor) and load_x(cursor) start copies of one stage, multiply(slot, acc)
 /// adds one, finish(row_block, acc) stores a row block. Weights do not depend on the kernel before this one, so they are asked
-/// for first. In a serial launch the sum of each group starts from zero and the groups' sums are added in order, which is what
-/// reduce_and_store does with those of kExactGroups warps: the same bits. kAsync: multiply hands the stage to the tensor cores
-/// themselves (wgmma), which read shared memory behind the threads' back.
-template <int NT, int WR, bool kAsync = false, class LoadWeight, class LoadX, class Multiply, class Finish>
+/// for first. prepare() runs while the first stages are on their way. In a serial launch the sum of each group starts from zero
+/// and the groups' sums are added in order, which is what the finish does with those of kExactGroups warps: the same bits.
+/// kAsync: multiply hands the stage to the tensor cores themselves (wgmma), which read shared memory behind the threads' back.
+template <int NT, int WR, bool kAsync = false, class LoadWeight, class LoadX, class Multiply, class Finish, class Prepare = NothingToPrepare>
 __device__ __forceinline__ void walk_stages(const StageWalk& walk, LoadWeight&& load_weight, LoadX&& load_x, Multiply&& multiply,
-                                            Finish&& finish) {
+                                            Finish&& finish, Prepare&& prepare = {}) {
   const int rounds = walk.totals == nullptr ? 1 : min(kExactGroups, walk.stages);
   const auto next = [&](StageCursor& at) { at.advance(walk.first, walk.step, walk.stages, rounds, gridDim.x, walk.slots); };
   const bool idle = walk.first >= walk.stages;
@@ -236,6 +240,7 @@ __device__ __forceinline__ void walk_stages(const StageWalk& walk, LoadWeight&& 
     if (!idle && load.row_block < walk.row_blocks) load_x(load), next(load);
     commit_copies();
   }
+  prepare();
   load.slot = ahead;  // also where fewer stages than slots were loaded: those slots are not read
   StageCursor now{static_cast<int>(blockIdx.x), walk.first, 0};
   for (int row_block = blockIdx.x; row_block < walk.row_blocks; row_block += gridDim.x) {

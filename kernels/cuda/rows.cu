@@ -4,6 +4,8 @@
 //
 //   rms_norm      grid rows, 4 cols read + forms written per value        add_norm  the same plus count partials and the residual
 //   swiglu        grid rows x ceil(cols / 1024)                           rope      grid rows x ceil(heads / 4), a warp per head
+// Of BF16 rows, as cuBLASLt leaves them when there are many: swiglu_bf16 grid rows x ceil(cols / 2048), 8 columns a thread;
+// rope_bf16 grid rows, whose block takes sines and cosines of a position once for all heads.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
@@ -156,6 +158,19 @@ __global__ void swiglu_kernel(const float* gate_up, Forms out) {
   emit(out, row, col, v, col < cols);
 }
 
+/// A row of BF16 times the factor of its pending norm.
+__global__ void finish_norm_kernel(uint16_t* x, int64_t cols, const float* squares, int32_t groups, float eps) {
+  const int64_t row = blockIdx.x;
+  wait_for_inputs();
+  float sum = 0;
+  for (int g = threadIdx.x; g < groups; g += blockDim.x) sum += squares[row * groups + g];
+  const float inverse = 1.0f / sqrtf(block_sum(sum) / static_cast<float>(cols) + eps);
+  for (int64_t col = 2 * threadIdx.x; col < cols; col += 2 * blockDim.x) {
+    auto* at = reinterpret_cast<uint32_t*>(x + row * cols + col);
+    *at = pack_bf16(__uint_as_float(*at << 16) * inverse, __uint_as_float(*at & 0xffff0000u) * inverse);
+  }
+}
+
 __global__ void forms_kernel(const float* from, Forms x) {
   const int64_t row = blockIdx.x;
   const int64_t col = 4 * (static_cast<int64_t>(blockIdx.y) * blockDim.x + threadIdx.x);
@@ -165,6 +180,43 @@ __global__ void forms_kernel(const float* from, Forms x) {
   if (col < x.cols) v = *reinterpret_cast<const float4*>(from + row * x.cols + col);
   x.f32 = nullptr;
   emit(x, row, col, v, col < x.cols);
+}
+
+__device__ __forceinline__ void unpack_bf16(uint32_t pair, float& low, float& high) {
+  low = __uint_as_float(pair << 16);
+  high = __uint_as_float(pair & 0xffff0000u);
+}
+
+/// bias [2 * cols] or null. cols is a multiple of 8 and all lanes of a warp are inside or eight neighbours outside together.
+__global__ void swiglu_bf16_kernel(const uint16_t* gate_up, const float* __restrict__ bias, Forms out) {
+  const int64_t row = blockIdx.x, cols = out.cols;
+  const int64_t col = 8 * (static_cast<int64_t>(blockIdx.y) * blockDim.x + threadIdx.x);
+  release_dependents();
+  wait_for_inputs();
+  if (col >= cols) return;
+  const uint4 gate = __ldcs(reinterpret_cast<const uint4*>(gate_up + row * 2 * cols + col));
+  const uint4 up = __ldcs(reinterpret_cast<const uint4*>(gate_up + row * 2 * cols + cols + col));
+  const uint32_t gates[4] = {gate.x, gate.y, gate.z, gate.w}, ups[4] = {up.x, up.y, up.z, up.w};
+  float v[8];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    float g[2], u[2];
+    unpack_bf16(gates[i], g[0], g[1]);
+    unpack_bf16(ups[i], u[0], u[1]);
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      if (bias != nullptr) g[j] += bias[col + 2 * i + j], u[j] += bias[cols + col + 2 * i + j];
+      v[2 * i + j] = __fdividef(g[j], 1.0f + __expf(-g[j])) * u[j];
+    }
+  }
+  if (out.bf16 != nullptr)
+    *reinterpret_cast<uint4*>(out.bf16 + row * cols + col) =
+        make_uint4(pack_bf16(v[0], v[1]), pack_bf16(v[2], v[3]), pack_bf16(v[4], v[5]), pack_bf16(v[6], v[7]));
+  if (out.f32 != nullptr) {
+    float4* to = reinterpret_cast<float4*>(out.f32 + row * cols + col);
+    to[0] = make_float4(v[0], v[1], v[2], v[3]);
+    to[1] = make_float4(v[4], v[5], v[6], v[7]);
+  }
 }
 
 constexpr int kRopeWarps = 4;
@@ -197,38 +249,53 @@ __global__ void rope_kernel(RopeArgs a) {
   __shared__ float shared[kRopeWarps][kMaxHeadDim];
   const int row = blockIdx.x, lane = threadIdx.x & 31, warp = threadIdx.x / 32;
   const int head = blockIdx.y * kRopeWarps + warp, all = a.heads + 2 * a.kv_heads;
-  release_dependents();
-  wait_for_inputs();
-  const int32_t position = a.step.positions[row];
-  if (head >= all || position < 0) return;
   const int dim = a.head_dim;
   float* source = a.qkv + (static_cast<int64_t>(row) * all + head) * dim;
   float* x = shared[warp];
   const bool is_q = head < a.heads, is_v = head >= a.heads + a.kv_heads;
   const float* norm = is_v ? nullptr : is_q ? a.q_norm : a.k_norm;
+  // At a few rows this kernel is a chain of loads: what the model owns comes before the wait, the rest at once after it.
+  constexpr int kPerLane = kMaxHeadDim / 32;
+  float weight[kPerLane], frequency[kPerLane / 2], v[kPerLane];
+#pragma unroll
+  for (int j = 0; j < kPerLane; ++j) weight[j] = norm != nullptr && lane + 32 * j < dim ? norm[lane + 32 * j] : 1.0f;
+#pragma unroll
+  for (int j = 0; j < kPerLane / 2; ++j) frequency[j] = !is_v && lane + 32 * j < a.rope.dim / 2 ? a.rope.inv_freq[lane + 32 * j] : 0.0f;
+  release_dependents();
+  wait_for_inputs();
+  if (head >= all) return;
+  const int32_t position = a.step.positions[row], span = a.step.row_span[row], tokens = a.kv.block_tokens;
   float squares = 0;
-  for (int i = lane; i < dim; i += 32) {
-    const float v = source[i];
-    x[i] = v;
-    squares += v * v;
-  }
+#pragma unroll
+  for (int j = 0; j < kPerLane; ++j) v[j] = lane + 32 * j < dim ? source[lane + 32 * j] : 0.0f;
+  if (position < 0) return;
+  const int32_t block = is_q ? 0 : a.step.block_tables[(static_cast<int64_t>(a.kv.group) * a.step.max_spans + span) * a.step.table_stride +
+                                                       position / tokens];
+#pragma unroll
+  for (int j = 0; j < kPerLane; ++j) squares += v[j] * v[j];
+  float inverse = 1.0f;
   if (norm != nullptr) {
     for (int o = 16; o > 0; o /= 2) squares += __shfl_xor_sync(0xffffffffu, squares, o);
-    const float inverse = 1.0f / sqrtf(squares / static_cast<float>(dim) + a.eps);
-    for (int i = lane; i < dim; i += 32) x[i] = x[i] * inverse * norm[i];
+    inverse = 1.0f / sqrtf(squares / static_cast<float>(dim) + a.eps);
   }
+#pragma unroll
+  for (int j = 0; j < kPerLane; ++j)
+    if (lane + 32 * j < dim) x[lane + 32 * j] = norm != nullptr ? v[j] * inverse * weight[j] : v[j];
   __syncwarp();
   if (!is_v) {
     const bool half_split = a.rope.style == RopeStyle::kHalfSplit;
-    for (int i = lane; i < a.rope.dim / 2; i += 32) {
+#pragma unroll
+    for (int j = 0; j < kPerLane / 2; ++j) {
+      const int i = lane + 32 * j;
+      if (i >= a.rope.dim / 2) break;
       // rounded to float first, as published models do
       float s, c;
-      sincosf(static_cast<float>(position) * a.rope.inv_freq[i], &s, &c);
+      sincosf(static_cast<float>(position) * frequency[j], &s, &c);
       s *= a.rope.attention_factor, c *= a.rope.attention_factor;
       const int first = half_split ? i : 2 * i, second = half_split ? i + a.rope.dim / 2 : 2 * i + 1;
-      const float u = x[first], v = x[second];
-      x[first] = u * c - v * s;
-      x[second] = v * c + u * s;
+      const float low = x[first], high = x[second];
+      x[first] = low * c - high * s;
+      x[second] = high * c + low * s;
     }
     __syncwarp();
   }
@@ -236,14 +303,92 @@ __global__ void rope_kernel(RopeArgs a) {
     for (int i = lane; i < dim; i += 32) source[i] = x[i];
     return;
   }
-  const int span = a.step.row_span[row], tokens = a.kv.block_tokens;
-  const int32_t block =
-      a.step.block_tables[(static_cast<int64_t>(a.kv.group) * a.step.max_spans + span) * a.step.table_stride + position / tokens];
   const int kv_head = head - a.heads - (is_v ? a.kv_heads : 0);
   if (block < 0 || (a.kv.blocks > 0 && block >= a.kv.blocks)) return;  // second wall: the host checked the ids
   const int64_t at = ((static_cast<int64_t>(block) * a.kv_heads + kv_head) * tokens + position % tokens) * dim;
   void* base = is_v ? a.kv.v : a.kv.k;
   for (int i = lane; i < dim; i += 32) store_cache(base, a.kv.dtype, is_v ? a.kv.v_scale : a.kv.k_scale, at + i, x[i]);
+}
+
+constexpr int kRopeManyThreads = 256;
+
+/// rope_kernel over BF16 rows of heads of kDim, all of it rotated; bias [row] or null is added first. A row of BF16 stands in
+/// the second half of its floats: head h's floats end before the BF16 of any later head begins, so what a round of heads
+/// writes was read in this round or before. A head is kDim / 8 neighbouring lanes, each with four pairs.
+template <int kDim>
+__global__ void __launch_bounds__(kRopeManyThreads) rope_bf16_kernel(RopeArgs a, const float* __restrict__ bias) {
+  constexpr int kLanes = kDim / 8, kHeads = kRopeManyThreads / kLanes;  // of a head; at once
+  const int row = blockIdx.x, lane = threadIdx.x % kLanes, all = a.heads + 2 * a.kv_heads;
+  release_dependents();
+  wait_for_inputs();
+  const int32_t position = a.step.positions[row];
+  if (position < 0) return;
+  const bool half_split = a.rope.style == RopeStyle::kHalfSplit;
+  // where the lane's eight values stand: two runs of four, or one of eight
+  const int first = half_split ? 4 * lane : 8 * lane, second = half_split ? first + kDim / 2 : first + 4;
+  float c[4], s[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    sincosf(static_cast<float>(position) * a.rope.inv_freq[4 * lane + i], &s[i], &c[i]);
+    s[i] *= a.rope.attention_factor, c[i] *= a.rope.attention_factor;
+  }
+  const int span = a.step.row_span[row], tokens = a.kv.block_tokens;
+  const int32_t block =
+      a.step.block_tables[(static_cast<int64_t>(a.kv.group) * a.step.max_spans + span) * a.step.table_stride + position / tokens];
+  const bool cached = block >= 0 && (a.kv.blocks <= 0 || block < a.kv.blocks);  // second wall: the host checked the ids
+  float* const floats = a.qkv + static_cast<int64_t>(row) * all * kDim;
+  const uint16_t* const source = reinterpret_cast<const uint16_t*>(floats) + all * kDim;
+  for (int base = 0; base < all; base += kHeads) {
+    const int head = base + static_cast<int>(threadIdx.x) / kLanes;
+    const bool is_q = head < a.heads, is_v = head >= a.heads + a.kv_heads;
+    const int at = min(head, all - 1) * kDim;
+    const uint2 raw[2] = {*reinterpret_cast<const uint2*>(source + at + first), *reinterpret_cast<const uint2*>(source + at + second)};
+    __syncthreads();
+    float x[8];
+    unpack_bf16(raw[0].x, x[0], x[1]), unpack_bf16(raw[0].y, x[2], x[3]);
+    unpack_bf16(raw[1].x, x[4], x[5]), unpack_bf16(raw[1].y, x[6], x[7]);
+    if (bias != nullptr)
+#pragma unroll
+      for (int i = 0; i < 8; ++i) x[i] += bias[at + (i < 4 ? first + i : second + i - 4)];
+    if (a.q_norm != nullptr || a.k_norm != nullptr) {
+      float squares = 0;
+#pragma unroll
+      for (int i = 0; i < 8; ++i) squares += x[i] * x[i];
+#pragma unroll
+      for (int o = kLanes / 2; o > 0; o /= 2) squares += __shfl_xor_sync(0xffffffffu, squares, o);
+      const float* norm = is_v ? nullptr : is_q ? a.q_norm : a.k_norm;
+      const float inverse = 1.0f / sqrtf(squares / static_cast<float>(kDim) + a.eps);
+      if (norm != nullptr)
+#pragma unroll
+        for (int i = 0; i < 8; ++i) x[i] *= inverse * norm[i < 4 ? first + i : second + i - 4];
+    }
+    if (head >= all) continue;
+    if (!is_v)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        float& u = x[half_split ? i : 2 * i];
+        float& v = x[half_split ? i + 4 : 2 * i + 1];
+        const float before = u;
+        u = before * c[i] - v * s[i];
+        v = v * c[i] + before * s[i];
+      }
+    if (is_q) {
+      *reinterpret_cast<float4*>(floats + at + first) = make_float4(x[0], x[1], x[2], x[3]);
+      *reinterpret_cast<float4*>(floats + at + second) = make_float4(x[4], x[5], x[6], x[7]);
+      continue;
+    }
+    if (!cached) continue;
+    const int kv_head = head - a.heads - (is_v ? a.kv_heads : 0);
+    const int64_t to = ((static_cast<int64_t>(block) * a.kv_heads + kv_head) * tokens + position % tokens) * kDim;
+    void* cache = is_v ? a.kv.v : a.kv.k;
+    if (a.kv.dtype == DType::kBF16) {
+      *reinterpret_cast<uint2*>(static_cast<uint16_t*>(cache) + to + first) = make_uint2(pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]));
+      *reinterpret_cast<uint2*>(static_cast<uint16_t*>(cache) + to + second) = make_uint2(pack_bf16(x[4], x[5]), pack_bf16(x[6], x[7]));
+    } else {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) store_cache(cache, a.kv.dtype, is_v ? a.kv.v_scale : a.kv.k_scale, to + (i < 4 ? first + i : second + i - 4), x[i]);
+    }
+  }
 }
 
 constexpr int kGatherIds = 512;
@@ -253,8 +398,8 @@ struct GatherIds {
 
 __global__ void gather_kernel(const float* x, __grid_constant__ const GatherIds ids, int64_t cols, float* out) {
   const float* source = x + ids.id[blockIdx.x] * cols;
-  release_dependents();
   wait_for_inputs();
+  release_dependents();  // attention may follow, which reads what the kernel before this one made of the step
   for (int64_t col = threadIdx.x; col < cols; col += blockDim.x) out[blockIdx.x * cols + col] = source[col];
 }
 
@@ -284,6 +429,10 @@ void swiglu(Context& context, const float* gate_up, int32_t rows, const Activati
   launch(context, "swiglu", swiglu_kernel, grid, dim3(static_cast<unsigned>(threads)), 0, gate_up, forms_of(out));
 }
 
+void finish_norm(Context& context, const Activation& x, const float* squares, int32_t groups, float eps) {
+  launch(context, "finish_norm", finish_norm_kernel, dim3(static_cast<unsigned>(x.rows)), dim3(512), 0, x.bf16, x.cols, squares, groups, eps);
+}
+
 void fill_forms(Context& context, const Activation& x) {
   if (x.rows == 0 || (x.forms & ~kActF32) == 0) return;
   const int threads = static_cast<int>(std::clamp<int64_t>((x.cols / 4 + 31) / 32 * 32, 32, 256));
@@ -298,6 +447,27 @@ void qkv_norm_rope_cache(Context& context, const QkvParams& p, const StepView& s
   const int all = p.heads + 2 * p.kv_heads;
   const dim3 grid(static_cast<unsigned>(step.rows), static_cast<unsigned>((all + kRopeWarps - 1) / kRopeWarps));
   launch(context, "qkv_norm_rope_cache", rope_kernel, grid, dim3(32 * kRopeWarps), 0, args);
+}
+
+void swiglu_bf16(Context& context, const uint16_t* gate_up, const float* bias, int32_t rows, const Activation& out) {
+  if (rows == 0) return;
+  CHECK(out.cols % 8 == 0, "swiglu over BF16 rows of " + std::to_string(out.cols) + " columns");
+  const Forms forms = forms_of(out);
+  CHECK(forms.q == nullptr, "the int8 form of many rows");
+  const dim3 grid(static_cast<unsigned>(rows), static_cast<unsigned>((out.cols / 8 + 255) / 256));
+  launch(context, "swiglu_bf16", swiglu_bf16_kernel, grid, dim3(256), 0, gate_up, bias, forms);
+}
+
+bool rope_bf16_supports(const QkvParams& p) {
+  return (p.head_dim == 64 || p.head_dim == 128 || p.head_dim == 256) && p.rope.dim == p.head_dim;
+}
+
+void qkv_norm_rope_cache_bf16(Context& context, const QkvParams& p, const float* bias, const StepView& step) {
+  if (step.rows == 0) return;
+  CHECK(rope_bf16_supports(p), "rope over BF16 rows of heads of " + std::to_string(p.head_dim));
+  const RopeArgs args{p.qkv, p.heads, p.kv_heads, p.head_dim, p.q_norm, p.k_norm, p.norm_eps, p.rope, p.kv, step};
+  const auto kernel = p.head_dim == 64 ? rope_bf16_kernel<64> : p.head_dim == 128 ? rope_bf16_kernel<128> : rope_bf16_kernel<256>;
+  launch(context, "qkv_norm_rope_cache_bf16", kernel, dim3(static_cast<unsigned>(step.rows)), dim3(kRopeManyThreads), 0, args, bias);
 }
 
 void gather_rows(Context& context, const float* x, std::span<const int32_t> row_ids, int64_t cols, float* out) {

@@ -27,11 +27,21 @@ void add_norm(Context& context, const float* partials, int32_t count, int32_t ro
 /// out = silu(gate) * up.  gate_up [rows, 2 * out.cols]: gate | up
 void swiglu(Context& context, const float* gate_up, int32_t rows, const Activation& out);
 
+/// x.bf16 *= 1 / sqrt(sum of squares[row, :] / x.cols + eps): what a product that takes no pending norm needs first.
+/// squares [x.rows, groups]; x.cols is even
+void finish_norm(Context& context, const Activation& x, const float* squares, int32_t groups, float eps);
+
 /// Fills every form of x from x.f32.
 void fill_forms(Context& context, const Activation& x);
 
 /// q/k norm, RoPE of q and k, k and v rounded into the cache at their positions. params.step is not read.
 void qkv_norm_rope_cache(Context& context, const QkvParams& params, const StepView& step);
+
+/// The same two over rows that a product left as BF16, without its bias, which is added here if not null. out has no int8 form;
+/// out.cols is a multiple of 8. Row r of q|k|v stands in the second half of the floats of row r of params.qkv; q is left as floats.
+void swiglu_bf16(Context& context, const uint16_t* gate_up, const float* bias, int32_t rows, const Activation& out);
+void qkv_norm_rope_cache_bf16(Context& context, const QkvParams& params, const float* bias, const StepView& step);
+bool rope_bf16_supports(const QkvParams& params);
 
 /// out[i, :] = x[row_ids[i], :]; row_ids is host memory, copied into the launch.
 void gather_rows(Context& context, const float* x, std::span<const int32_t> row_ids, int64_t cols, float* out);

@@ -1,5 +1,6 @@
 // Every block shape that is built, with every way of cutting K and rows, against the simple twin.
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <random>
 #include <vector>
@@ -87,7 +88,7 @@ TEST_CASE("cuda linear: every block shape equals the simple twin", "[cuda][linea
       } else if (dtype == DType::kF8E4M3) {
         launch_f8(gpu.context, {reinterpret_cast<const uint8_t*>(segment.data), segment.scales, static_cast<int32_t>(c.cols), rows.x.bf16, 0, o}, s);
       } else {
-        launch_float(gpu.context, dtype, {reinterpret_cast<const uint16_t*>(segment.data), static_cast<int32_t>(c.cols), rows.x.bf16, 0, o}, s);
+        launch_float(gpu.context, dtype, {reinterpret_cast<const uint16_t*>(segment.data), static_cast<int32_t>(c.cols), rows.x.bf16, 0, o, {}}, s);
       }
       const auto got = to_host<float>(gpu.context, out, count);
       double worst = 0;
@@ -99,5 +100,113 @@ TEST_CASE("cuda linear: every block shape equals the simple twin", "[cuda][linea
       ++run;
     }
     CHECK(run > 40);
+  }
+}
+
+namespace {
+
+/// A kernel that finishes sums in every way, with the warps that its squares are grouped by.
+struct Variant {
+  std::string name;
+  int32_t wr;
+  std::function<void(FloatLinearParams)> launch;
+};
+
+std::vector<Variant> finishing_variants(Context& context, DType dtype, int32_t m) {
+  std::vector<Variant> variants;
+  for (const TileShape& s : built_shapes()) {
+    if (s.wk == 1 || float_shared_bytes(s, m) > context.shared_bytes_per_block()) continue;
+    const std::string name = "mma " + std::to_string(s.nt) + std::to_string(s.wr) + std::to_string(s.wk) + " stages " + std::to_string(s.stages) +
+                             " splits " + std::to_string(s.splits) + " blocks " + std::to_string(s.blocks);
+    variants.push_back({name, s.wr, [&context, dtype, s](const FloatLinearParams& p) { launch_float(context, dtype, p, s); }});
+  }
+  return variants;
+}
+
+}  // namespace
+
+TEST_CASE("cuda linear: every block shape finishes SwiGLU, the residual and a norm", "[cuda][linear]") {
+  LinearGpu gpu;
+  const DType dtype = GENERATE(DType::kBF16, DType::kF16);
+  struct Case {
+    int64_t rows, cols;
+    int32_t m;
+  };
+  for (const Case& c : {Case{288, 1536, 1}, Case{352, 1184, 7}, Case{160, 2048, 16}}) {
+    const auto w = slipstream::test::matrix(dtype, c.rows, c.cols, 3);
+    const auto weight = make_cuda_weight(gpu.context, gpu.stream, w.spec);
+    std::mt19937 rng(9);
+    const auto values = slipstream::test::random_floats(rng, static_cast<size_t>(c.m * c.cols));
+    const DeviceRows rows(gpu.context, values, c.m, c.cols, kActBF16);
+    const auto bias = slipstream::test::random_floats(rng, static_cast<size_t>(c.rows));
+    const auto norm = slipstream::test::random_floats(rng, static_cast<size_t>(c.rows));
+    const auto residual = slipstream::test::random_floats(rng, static_cast<size_t>(c.m * c.rows));
+    const int32_t groups = 5;
+    auto squares = slipstream::test::random_floats(rng, static_cast<size_t>(c.m * groups));
+    for (float& s : squares) s = s * s * 100.0f;
+    const Buffer device_bias = to_device(gpu.context, bias), device_norm = to_device(gpu.context, norm);
+    const Buffer device_squares = to_device(gpu.context, squares);
+    const size_t count = static_cast<size_t>(c.m * c.rows);
+    Buffer out = gpu.context.allocate(count * sizeof(float));
+    linear_simple(gpu.context, *weight, rows.x, nullptr, out.as<float>());
+    std::vector<float> want = to_host<float>(gpu.context, out, count);
+    for (int32_t r = 0; r < c.m; ++r) {
+      double sum = 0;
+      for (int32_t g = 0; g < groups; ++g) sum += squares[static_cast<size_t>(r * groups + g)];
+      const double factor = 1 / std::sqrt(sum / static_cast<double>(c.cols) + 1e-3);
+      for (int64_t n = 0; n < c.rows; ++n) {
+        float& v = want[static_cast<size_t>(r * c.rows + n)];
+        v = static_cast<float>(v * factor + bias[static_cast<size_t>(n)]);
+      }
+    }
+    const auto close = [](double got, double wanted, double size) { return std::fabs(got - wanted) <= 1e-5 * size + std::fabs(wanted) * 0x1.02p-8; };
+    int run = 0;
+    for (const Variant& s : finishing_variants(gpu.context, dtype, c.m)) {
+      INFO(dtype_info(dtype).name << " N " << c.rows << " K " << c.cols << " M " << c.m << ' ' << s.name);
+      FloatLinearParams p{reinterpret_cast<const uint16_t*>(weight->segments().front().data), static_cast<int32_t>(c.cols), rows.x.bf16, 0,
+                          {device_bias.as<float>(), nullptr, c.rows, c.m, static_cast<int32_t>(c.rows), 1,
+                           gpu.scratch.partials(), gpu.scratch.counters()}, {}};
+      p.f.x_squares = device_squares.as<float>(), p.f.x_groups = groups, p.f.eps = 1e-3f;
+      const Buffer stored = to_device(gpu.context, std::vector<float>(count, NAN));
+      p.o.out = stored.as<float>();
+      s.launch(p);
+      const auto plain = to_host<float>(gpu.context, stored, count);
+      bool good = true;
+      for (size_t i = 0; i < count; ++i) good = good && std::fabs(double{plain[i]} - want[i]) <= 2e-5 * (1 + std::fabs(want[i]));
+      CHECK(good);
+
+      const Buffer rounded = to_device(gpu.context, std::vector<uint16_t>(count, 0xffff));
+      p.f.kind = Finish::kSwiglu, p.f.rounded = rounded.as<uint16_t>();
+      s.launch(p);
+      auto bf16 = to_host<uint16_t>(gpu.context, rounded, count);
+      good = true;
+      for (int32_t r = 0; r < c.m; ++r)
+        for (int64_t n = 0; n < c.rows / 2; ++n) {
+          const double gate = want[static_cast<size_t>(r * c.rows + n)], up = want[static_cast<size_t>(r * c.rows + c.rows / 2 + n)];
+          good = good && close(bf16_to_f32(bf16[static_cast<size_t>(r * c.rows / 2 + n)]), gate / (1 + std::exp(-gate)) * up, 1 + std::fabs(gate) + std::fabs(up));
+        }
+      CHECK(good);
+
+      const Buffer sum = to_device(gpu.context, residual), sums = to_device(gpu.context, std::vector<float>(count, -1.0f));
+      p.f.kind = Finish::kAdd, p.f.residual = sum.as<float>(), p.f.norm = device_norm.as<float>(), p.f.squares = sums.as<float>();
+      s.launch(p);
+      const auto got = to_host<float>(gpu.context, sum, count);
+      bf16 = to_host<uint16_t>(gpu.context, rounded, count);
+      const int32_t group = squares_group(s.wr);
+      const auto got_squares = to_host<float>(gpu.context, sums, count / static_cast<size_t>(group));
+      good = true;
+      for (size_t i = 0; i < count; ++i) {
+        good = good && std::fabs(double{got[i]} - (residual[i] + want[i])) <= 2e-5 * (1 + std::fabs(want[i]));
+        good = good && close(bf16_to_f32(bf16[i]), got[i] * norm[i % static_cast<size_t>(c.rows)], 1);
+      }
+      for (size_t g = 0; g < got_squares.size(); ++g) {
+        double wanted = 0;
+        for (size_t i = g * static_cast<size_t>(group); i < (g + 1) * static_cast<size_t>(group); ++i) wanted += double{got[i]} * got[i];
+        good = good && std::fabs(got_squares[g] - wanted) <= 1e-5 * wanted;
+      }
+      CHECK(good);
+      ++run;
+    }
+    CHECK(run > 10);
   }
 }

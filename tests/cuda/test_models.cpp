@@ -1,5 +1,6 @@
 // Tiny models of every architecture on the GPU: against Hugging Face transformers with plain kernels in float, and against
 // the reference backend on the same stored weights for every format that can be quantised here.
+#include <algorithm>
 #include <cmath>
 
 #include "tests/model/golden_check.h"
@@ -106,4 +107,22 @@ TEST_CASE("cuda models: nothing is allocated after warm-up", "[cuda][models]") {
   const int64_t before = runner->ops().allocations_after_warm_up();
   for (const GoldenPrompt& prompt : golden.prompts) runner->run(prompt.ids, prompt.positions);
   CHECK(runner->ops().allocations_after_warm_up() == before);
+}
+
+TEST_CASE("cuda models: a step that only the device knows is narrowed to its last rows", "[cuda][models]") {
+  for (const std::string& name : golden_names()) {
+    const Golden golden = read_golden(name);
+    MemoryCheckpoint folder = tiny_safetensors(golden, DType::kBF16);
+    const auto host = runner_of(folder, {.backend = "cuda", .cache_dtype = DType::kBF16});
+    const auto device = runner_of(folder, {.backend = "cuda", .cache_dtype = DType::kBF16, .device_owned = true});
+    for (const GoldenPrompt& prompt : golden.prompts)
+      for (const int32_t last : {1, 3}) {
+        const auto tokens = static_cast<int32_t>(prompt.ids.size());
+        std::vector<int32_t> wanted;
+        for (int32_t i = std::max(0, tokens - last); i < tokens; ++i) wanted.push_back(i);
+        INFO(name << ", " << tokens << " tokens, logits of " << wanted.size());
+        // the same rows in the same kernels, but for attention's split plan
+        CHECK(relative_error(device->run(prompt.ids, wanted), host->run(prompt.ids, wanted)) < 5e-3);
+      }
+  }
 }

@@ -103,6 +103,12 @@ void ModelRunner::run_rank(Rank& rank, std::span<const int32_t> ids, std::span<c
     const SpanRows span{0, rows, first, rank.cache->block_tables(), rank.cache->blocks()};
     StepInputs step{rows, ids.data() + first, positions.data(), {&span, 1}, logit_rows};
     step.groups = static_cast<int32_t>(rank.model->cache_groups().size());
+    if (options_.device_owned) {
+      rank.ops->begin_step(&step);
+      step.device_owned = true;
+      step.token_ids = step.positions = nullptr;
+      step.spans = {};
+    }
     rank.model->forward(step, *rank.cache, taps);
     const float* logits = rank.model->head();
     const size_t count = logit_rows.size() * static_cast<size_t>(config_.vocab);

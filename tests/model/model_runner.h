@@ -22,6 +22,7 @@ struct RunnerOptions {
   int32_t ranks = 1;
   bool dummy = false;
   uint64_t dummy_seed = 1;
+  bool device_owned = false;          // cuda: the model sees only the device's copy of a step, as it does of resident slots
 };
 
 class ModelRunner {
