@@ -43,8 +43,9 @@ std::string_view format_of(const WeightPart& part) { return dtype_info(part.dtyp
 /// Formats that a device may turn into BF16 for products of many rows.
 bool is_coded(DType dtype) { return dtype_info(dtype).block_elements > 1 || dtype == DType::kF8E4M3; }
 
-/// What a cache rounds to: a last-bit difference before it may give the other neighbour, of a few values.
-double cache_bound(DType dtype) { return dtype == DType::kF32 ? kFloatBound : dtype == DType::kF8E4M3 ? 0.0625 : 4e-3; }
+/// What a cache rounds to: a last-bit difference before it may give the other neighbour, of a few values at most 2^-8 in 16
+/// bits and 2^-3 in 8.
+double cache_bound(DType dtype) { return dtype == DType::kF32 ? kFloatBound : dtype == DType::kF8E4M3 ? 0.125 : 4e-3; }
 
 std::vector<float> floats(const std::vector<uint16_t>& bf16) {
   std::vector<float> out;
@@ -239,6 +240,10 @@ std::unique_ptr<Weight> CheckedOps::prepare_weight(WeightSpec spec) {
 }
 
 uint8_t CheckedOps::activation_forms(const Weight& w) const { return inner().activation_forms(checked(w).inner()); }
+
+Activation CheckedOps::make_activation(int32_t max_rows, int64_t cols, uint8_t forms) {
+  return inner().make_activation(max_rows, cols, forms | kActF32);
+}
 
 // ---- ops ----
 

@@ -63,6 +63,8 @@ class CheckedOps final : public ForwardingOps {
 
   std::unique_ptr<Weight> prepare_weight(WeightSpec spec) override;
   uint8_t activation_forms(const Weight& weight) const override;
+  /// With floats beside the other forms, so that a backend has nothing to put off until a later op.
+  Activation make_activation(int32_t max_rows, int64_t cols, uint8_t forms) override;
   void embed(const Weight& table, const StepInputs& step, float scale, float* out) override;
   void rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) override;
   void linear(const Weight& w, const Activation& x, const float* bias, float* out) override;

@@ -24,16 +24,25 @@ double step_error(const std::string& backend, const Checkpoint& checkpoint) {
   return blocks ? 6e-2 : backend == "cuda" ? 2e-2 : 2e-3;
 }
 
-/// The parts of one examination that outlive its checks. Destroyed from the last to the first: caches and models before the
-/// Ops that own their buffers.
+/// What is examined: a model, perhaps cut.
 struct Patient {
   std::unique_ptr<FirstLayers> checkpoint;
   ModelConfig config;
   int32_t model_layers = 0;  // before the cut
-  std::unique_ptr<Ops> backend, fault, reference;
-  std::unique_ptr<CheckedOps> checked;
-  std::unique_ptr<Probe> probe, reference_probe;
 };
+
+/// The backend under test, with the fault that a test plants.
+struct UnderTest {
+  std::unique_ptr<Ops> backend, fault;
+  Ops& ops() { return fault ? *fault : *backend; }
+};
+
+Result<UnderTest> make_under_test(const DoctorOptions& options) {
+  UnderTest made;
+  SLIP_TRY(made.backend, make_backend(options.backend));
+  if (options.fault) made.fault = options.fault(*made.backend);
+  return made;
+}
 
 Result<std::unique_ptr<Checkpoint>> open_model(const DoctorOptions& options, const std::string& path) {
   const bool bare = options.dummy && std::filesystem::is_directory(path);
@@ -49,50 +58,61 @@ Status read_config(const DoctorOptions& options, Checkpoint& whole, Patient* pat
   return Ok{};
 }
 
-/// Checks that need the weights. An error is a finding.
+/// The executor and the layers, on the backend as it serves.
+Status check_as_served(const DoctorOptions& options, const LoadOptions& load, std::span<const int32_t> tokens, Patient* patient,
+                       DoctorReport* report, const DoctorProgress& progress) {
+  Checkpoint& checkpoint = *patient->checkpoint;
+  const auto texts = run_engine(checkpoint, patient->config, options, load, tokens);
+  if (!texts.ok()) {
+    if (texts.error().code != ErrorCode::kInternal) return texts.error();
+    report->checks.push_back(failed("engine", "runs", texts.error().message));
+  }
+  SLIP_TRY(UnderTest under_test, make_under_test(options));
+  Ops& ops = under_test.ops();
+  const auto count = static_cast<int32_t>(tokens.size());
+  SLIP_TRY(const auto probe, Probe::load(checkpoint, patient->config, ops, load, count + kEngineTokens, options.cache_dtype));
+  report->checks.push_back(passed("checkpoint", "consumed", "every tensor is used, none is missing"));
+  report->kernels_json = kernel_report_json(ops);
+  report->kernels_text = kernel_report_text(ops);
+  progress("the serving executor against a plain forward pass");
+  if (texts.ok()) check_engine(*probe, *texts, ops.name(), ops.name() != "cuda" || options.backend.deterministic, report);
+
+  progress("the reference's forward pass, " + std::to_string(count) + " rows");
+  const auto reference = make_reference_ops(options.reference_threads);
+  SLIP_TRY(const auto oracle, Probe::load(checkpoint, patient->config, *reference, load, count, options.cache_dtype));
+  check_layers(*probe, *oracle, tokens, step_error(ops.name(), checkpoint), report);
+  return Ok{};
+}
+
+/// Every op, each on its own: what the layers check found has a name then.
+Status check_each_op(const DoctorOptions& options, const LoadOptions& load, std::span<const int32_t> tokens, Patient* patient,
+                     DoctorReport* report, const DoctorProgress& progress) {
+  SLIP_TRY(UnderTest under_test, make_under_test(options));
+  CheckedOps checked(under_test.ops(), options.reference_threads);
+  checked.set_checking(false);
+  SLIP_TRY(const auto probe, Probe::load(*patient->checkpoint, patient->config, checked, load, static_cast<int32_t>(tokens.size()),
+                                         options.cache_dtype));
+  check_ops(*probe, checked, tokens, report, progress);
+  const int32_t bad = report->first_bad_layer;
+  const bool named = std::ranges::any_of(report->failing_ops, [bad](const CheckFailure& failure) {
+    return layer_of_tensor(failure.tensor.empty() ? failure.after : failure.tensor) <= bad;
+  });
+  if (bad >= 0 && bad < patient->config.layers && !named) bisect_layer(*probe, checked, tokens, report);
+  return Ok{};
+}
+
+/// Checks that need the weights. An error is a finding. One copy of them at a time: two may not fit.
 Status run_checks(const DoctorOptions& options, std::span<const int32_t> tokens, Patient* patient, DoctorReport* report,
                   const DoctorProgress& progress) {
-  Checkpoint& checkpoint = *patient->checkpoint;
   LoadOptions load;
   load.dummy = options.dummy;
   load.dummy_seed = options.seed;
   load.progress = [&progress](uint64_t done, uint64_t all) {
     progress("loading weights: " + std::to_string(done >> 20) + " of " + std::to_string(all >> 20) + " MiB");
   };
-  // First, and gone before the next: two copies of the weights may not fit.
-  const auto texts = run_engine(checkpoint, patient->config, options, load, tokens);
-  if (!texts.ok()) {
-    if (texts.error().code != ErrorCode::kInternal) return texts.error();
-    report->checks.push_back(failed("engine", "runs", texts.error().message));
-  }
-
-  SLIP_TRY(patient->backend, make_backend(options.backend));
-  if (options.fault) patient->fault = options.fault(*patient->backend);
-  Ops& under_test = patient->fault ? *patient->fault : *patient->backend;
-  patient->checked = std::make_unique<CheckedOps>(under_test, options.reference_threads);
-  patient->checked->set_checking(false);
-  const auto count = static_cast<int32_t>(tokens.size());
-  SLIP_TRY(patient->probe, Probe::load(checkpoint, patient->config, *patient->checked, load, count + kEngineTokens, options.cache_dtype));
-  report->checks.push_back(passed("checkpoint", "consumed", "every tensor is used, none is missing"));
-  report->kernels_json = kernel_report_json(under_test);
-  report->kernels_text = kernel_report_text(under_test);
-
-  progress("the serving executor against a plain forward pass");
-  if (texts.ok()) check_engine(*patient->probe, *texts, under_test.name(),
-                               under_test.name() != "cuda" || options.backend.deterministic, report);
-  check_ops(*patient->probe, *patient->checked, tokens, report, progress);
-  progress("the reference's forward pass, " + std::to_string(count) + " rows");
-  patient->reference = make_reference_ops(options.reference_threads);
-  SLIP_TRY(patient->reference_probe, Probe::load(checkpoint, patient->config, *patient->reference, load, count, options.cache_dtype));
-  check_layers(*patient->probe, *patient->reference_probe, tokens, step_error(under_test.name(), checkpoint), report);
-  const int32_t bad = report->first_bad_layer;
-  const auto layer_of = [](const CheckFailure& failure) {
-    return layer_of_tensor(failure.tensor.empty() ? failure.after : failure.tensor);
-  };
-  if (bad >= 0 && bad < patient->config.layers &&
-      std::ranges::none_of(report->failing_ops, [&](const CheckFailure& failure) { return layer_of(failure) <= bad; }))
-    bisect_layer(*patient->probe, *patient->checked, tokens, report);
-  return checkpoint.check_unchanged();
+  SLIP_RETURN_IF_ERROR(check_as_served(options, load, tokens, patient, report, progress));
+  SLIP_RETURN_IF_ERROR(check_each_op(options, load, tokens, patient, report, progress));
+  return patient->checkpoint->check_unchanged();
 }
 
 }  // namespace
