@@ -34,7 +34,8 @@ CudaOps::CudaOps(const CudaOptions& options)
 }
 
 CudaOps::CudaOps(const CudaOps& real, Context::DryRun dry)
-    : context_(real.context_, dry), resident_steps_(real.resident_steps_), uploads_(context_), stream_(context_), linear_scratch_(context_), samples_(context_) {
+    : context_(real.context_, dry), resident_steps_(real.resident_steps_), uploads_(context_), narrow_(context_), stream_(context_), linear_scratch_(context_), samples_(context_),
+      squares_(context_.allocate(kFusedSquares * sizeof(float))) {
   attention_shape_.split_tokens = real.attention_shape_.split_tokens;
 }
 

@@ -114,7 +114,7 @@ struct Variant {
 
 std::vector<Variant> finishing_variants(Context& context, DType dtype, int32_t m) {
   std::vector<Variant> variants;
-  for (const TileShape& s : built_shapes()) {
+  for (const TileShape& s : built_shapes(context, dtype)) {
     if (s.wk == 1 || float_shared_bytes(s, m) > context.shared_bytes_per_block()) continue;
     const std::string name = "mma " + std::to_string(s.nt) + std::to_string(s.wr) + std::to_string(s.wk) + " stages " + std::to_string(s.stages) +
                              " splits " + std::to_string(s.splits) + " blocks " + std::to_string(s.blocks);
