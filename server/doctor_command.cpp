@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "engine/base/log.h"
+#include "engine/cache/kv_cache.h"
 #include "engine/doctor/doctor.h"
 #include "kernels/cpu/thread_pool.h"
 #include "server/progress_line.h"
@@ -71,10 +72,7 @@ int run_doctor_command(const std::vector<std::string>& args) {
   log::init("error", "text");
   DoctorOptions& options = wanted.options;
   options.dummy = wanted.load_format == "dummy";
-  options.cache_dtype = wanted.cache == "f32"   ? DType::kF32
-                        : wanted.cache == "f16" ? DType::kF16
-                        : wanted.cache == "fp8" ? DType::kF8E4M3
-                                                : DType::kBF16;
+  options.cache_dtype = cache_dtype(wanted.cache);
   options.reference_threads = options.backend.threads > 0 ? options.backend.threads : available_cores();
   ProgressLine line;
   const auto report = run_doctor(options, [&line](const std::string& text) { line.show(text); });

@@ -45,13 +45,6 @@ Result<std::unique_ptr<Ops>> make_ops(const EngineConfig& config) {
   return ops;
 }
 
-DType cache_dtype(const std::string& name) {
-  if (name == "f32") return DType::kF32;
-  if (name == "f16") return DType::kF16;
-  if (name == "fp8") return DType::kF8E4M3;
-  return DType::kBF16;
-}
-
 std::string token_text(const Tokenizer& tokenizer, int32_t id) {
   return id >= 0 ? std::string(tokenizer.token_bytes(id)) : std::string();
 }

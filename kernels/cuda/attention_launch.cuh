@@ -31,6 +31,17 @@ int32_t tile_slots(const Context& context) {
   return slots;
 }
 
+/// launch<T>() for the dtype of the cache: one of the three that the tensor core kernels support.
+template <class Launch>
+void for_cache_dtype(DType dtype, Launch&& launch) {
+  if (dtype == DType::kF8E4M3)
+    launch.template operator()<DType::kF8E4M3>();
+  else if (dtype == DType::kF16)
+    launch.template operator()<DType::kF16>();
+  else
+    launch.template operator()<DType::kBF16>();
+}
+
 struct TileLaunch {
   TileParams params;
   dim3 grid;

@@ -28,12 +28,7 @@ void launch_for_head(Context& context, const AttentionArgs& args, const SpanRang
 }  // namespace
 
 void launch_prefill(Context& context, const AttentionArgs& args, const SpanRange& range) {
-  if (args.kv.dtype == DType::kF8E4M3)
-    launch_for_head<DType::kF8E4M3>(context, args, range);
-  else if (args.kv.dtype == DType::kF16)
-    launch_for_head<DType::kF16>(context, args, range);
-  else
-    launch_for_head<DType::kBF16>(context, args, range);
+  for_cache_dtype(args.kv.dtype, [&]<DType T>() { launch_for_head<T>(context, args, range); });
 }
 
 }  // namespace slipstream::cuda::attn

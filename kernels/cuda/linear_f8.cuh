@@ -38,6 +38,25 @@ inline constexpr int kF8Stage = 256;              // elements, and bytes of a ro
 inline constexpr int kF8Block = 128;              // elements that are summed before their scale comes in
 inline constexpr int kF8XRowBytes = kF8Stage * 2; // of a row of an activation slot
 
+/// Starts the copies into a warp's slot: codes of 16 rows from row `tile` on, where Kernel::code_chunk puts them, and behind
+/// them the scales of the stage's two blocks.
+template <class Kernel>
+__device__ __forceinline__ void copy_f8_slot(const F8LinearParams& p, int tile, int stage, int lane, uint8_t* to) {
+  const int block_step = p.scales.block_cols / kF8Block;  // 0: one scale along the whole of K
+  const int block_first = p.scales.first / kF8Block;
+  const int chunk = lane % 16;
+  const int64_t k = int64_t{stage} * kF8Stage + chunk * 16;
+#pragma unroll
+  for (int c = 0; c < 8; ++c) {
+    const int row = c * 2 + lane / 16;
+    const int64_t n = min(tile + row, p.o.n - 1);  // rows past the end are not stored
+    copy16_once_or_zero(to + Kernel::code_chunk(row, chunk), p.weight + (k < p.k ? n * p.k + k : 0), k < p.k);
+  }
+  const int group_row = min(tile + lane % 16, p.o.n - 1) / p.scales.group_rows;
+  const int block = block_step == 0 ? 0 : min((stage * 2 + lane / 16 + block_first) / block_step, p.scales.k_blocks - 1);
+  copy4(to + Kernel::kCodeBytes + lane * 4, p.scales.data + int64_t{group_row} * p.scales.k_blocks + block, true);
+}
+
 template <int NT, int WR, int WK>
 struct F8Kernel {
   static constexpr int kCodeBytes = 16 * kF8Stage;
@@ -111,8 +130,6 @@ struct F8Kernel {
     const int groups = p.o.splits * WK;
     const int group = blockIdx.y * WK + wk;
     const int stage_count = (p.k + kF8Stage - 1) / kF8Stage;
-    const int block_step = p.scales.block_cols / kF8Block;  // 0: one scale along the whole of K
-    const int block_first = p.scales.first / kF8Block;
 
     auto* sums = reinterpret_cast<float*>(ring);
     uint8_t* rings = ring + sum_bytes<NT, WR, WK>(p.o.serial);
@@ -120,19 +137,7 @@ struct F8Kernel {
     uint8_t* x_ring = rings + (WR * WK * kSlotBytes + wk * x_bytes) * p.stages;
 
     const auto load_weight = [&](const StageCursor& at) {
-      uint8_t* to = w_ring + at.slot * kSlotBytes;
-      const int tile = (at.row_block * WR + wr) * 16;
-      const int chunk = lane % 16;
-      const int64_t k = int64_t{at.stage} * kF8Stage + chunk * 16;
-#pragma unroll
-      for (int c = 0; c < 8; ++c) {
-        const int row = c * 2 + lane / 16;
-        const int64_t n = min(tile + row, p.o.n - 1);  // rows past the end are not stored
-        copy16_once_or_zero(to + code_chunk(row, chunk), p.weight + (k < p.k ? n * p.k + k : 0), k < p.k);
-      }
-      const int group_row = min(tile + lane % 16, p.o.n - 1) / p.scales.group_rows;
-      const int block = block_step == 0 ? 0 : min((at.stage * 2 + lane / 16 + block_first) / block_step, p.scales.k_blocks - 1);
-      copy4(to + kCodeBytes + lane * 4, p.scales.data + int64_t{group_row} * p.scales.k_blocks + block, true);
+      copy_f8_slot<F8Kernel>(p, (at.row_block * WR + wr) * 16, at.stage, lane, w_ring + at.slot * kSlotBytes);
     };
     const int x_column = lane % 32;
     const uint16_t* x_from = p.x + int64_t{first_col + min(wr, rows - 1)} * p.k + x_column * 8;

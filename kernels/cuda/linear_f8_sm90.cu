@@ -110,26 +110,12 @@ struct F8Wgmma {
     const int rows = min(8 * NT, p.o.m - first_col);
     const int row_blocks = (p.o.n + 16 * WR - 1) / (16 * WR);
     const int stage_count = (p.k + kF8Stage - 1) / kF8Stage;
-    const int block_step = p.scales.block_cols / kF8Block;  // 0: one scale along the whole of K
-    const int block_first = p.scales.first / kF8Block;
 
     uint8_t* x_ring = unaligned + (1024 - shared_address(unaligned) % 1024) % 1024;
     uint8_t* w_ring = x_ring + p.stages * kXBytes + wr * p.stages * kSlotBytes;
 
     const auto load_weight = [&](const StageCursor& at) {
-      uint8_t* to = w_ring + at.slot * kSlotBytes;
-      const int tile = (at.row_block * WR + wr) * 16;
-      const int chunk = lane % 16;
-      const int64_t k = int64_t{at.stage} * kF8Stage + chunk * 16;
-#pragma unroll
-      for (int c = 0; c < 8; ++c) {
-        const int row = c * 2 + lane / 16;
-        const int64_t n = min(tile + row, p.o.n - 1);  // rows past the end are not stored
-        copy16_once_or_zero(to + code_chunk(row, chunk), p.weight + (k < p.k ? n * p.k + k : 0), k < p.k);
-      }
-      const int group_row = min(tile + lane % 16, p.o.n - 1) / p.scales.group_rows;
-      const int block = block_step == 0 ? 0 : min((at.stage * 2 + lane / 16 + block_first) / block_step, p.scales.k_blocks - 1);
-      copy4(to + kCodeBytes + lane * 4, p.scales.data + int64_t{group_row} * p.scales.k_blocks + block, true);
+      copy_f8_slot<F8Wgmma>(p, (at.row_block * WR + wr) * 16, at.stage, lane, w_ring + at.slot * kSlotBytes);
     };
     const uint16_t* x_from = p.x + int64_t{first_col + min(wr, rows - 1)} * p.k + lane * 8;
     const auto load_x = [&](const StageCursor& at) {

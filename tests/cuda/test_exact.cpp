@@ -1,5 +1,5 @@
 // A deterministic context: an output row's bits depend on its own content, never on the rows beside it, for every weight
-// format. (Attention's part is in test_attention.cu, whole models and engines in test_exact_engine.cpp.)
+// format. (Attention's part is in test_attention.cu, whole models and engines in test_engine.cpp.)
 #include <cstring>
 #include <random>
 #include <vector>

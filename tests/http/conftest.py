@@ -25,20 +25,21 @@ def find_binary(variable, *names):
     return None
 
 
+def server_under_test(variable, target):
+    path = find_binary(variable, f"tests/http/{target}")
+    if not path:
+        pytest.fail(f"{target} is not built: ninja -C build/release {target}")
+    return path
+
+
 @pytest.fixture(scope="session")
 def stub_binary():
-    path = find_binary("SLIPSTREAM_STUB", "tests/http/stub_server")
-    if not path:
-        pytest.fail("stub_server is not built: ninja -C build/release stub_server")
-    return path
+    return server_under_test("SLIPSTREAM_STUB", "stub_server")
 
 
 @pytest.fixture(scope="session")
 def fault_binary():
-    path = find_binary("SLIPSTREAM_FAULT_SERVER", "tests/http/fault_server")
-    if not path:
-        pytest.fail("fault_server is not built: ninja -C build/release fault_server")
-    return path
+    return server_under_test("SLIPSTREAM_FAULT_SERVER", "fault_server")
 
 
 @pytest.fixture(scope="session")

@@ -100,7 +100,7 @@ std::vector<std::string> run_threaded(int ranks, Texts* texts, int32_t looks = 0
   const auto all = requests();
   for (const auto& request : all) REQUIRE(engine.submit(request).ok());
   engine.start();
-  REQUIRE(engine.drain(std::chrono::seconds(20)));
+  REQUIRE(engine.drain(std::chrono::seconds(180)));
   engine.stop();
   if (overlapped != nullptr)
     for (const FakeExecutor* device : devices) *overlapped += device->overlapped();

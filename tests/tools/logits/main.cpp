@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "engine/base/log.h"
+#include "engine/cache/kv_cache.h"
 #include "tests/model/model_runner.h"
 
 namespace slipstream::test {
@@ -54,10 +55,7 @@ int run(int argc, char** argv) {
   app.add_option("--seed", options.dummy_seed);
   CLI11_PARSE(app, argc, argv);
   log::init("error", "text");
-  options.cache_dtype = cache == "f32"   ? DType::kF32
-                        : cache == "f16" ? DType::kF16
-                        : cache == "fp8" ? DType::kF8E4M3
-                                         : DType::kBF16;
+  options.cache_dtype = cache_dtype(cache);
 
   const auto prompts = read_prompts(prompts_file);
   if (prompts.empty()) return fail("no prompts in " + prompts_file);
