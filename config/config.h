@@ -54,7 +54,7 @@ struct EngineConfig {
   int32_t max_num_queued_reqs = 256;
   int64_t max_num_queued_tokens = 1 << 20;
   bool enable_prefix_caching = true;
-  std::string kv_cache_dtype = "auto";     // auto (bf16), f32, f16, bf16, fp8
+  std::string kv_cache_dtype = "auto";     // auto, f32, f16, bf16, fp8
   int64_t kv_cache_memory_bytes = 0;       // 0: from free memory
   double gpu_memory_utilization = 0.9;
   int32_t block_size = 32;                 // tokens; a multiple of 32

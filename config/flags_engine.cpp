@@ -73,7 +73,8 @@ std::vector<Flag> engine_flags() {
                   .aliases = {{"disable-radix-cache", true}, {"cache-prompt"}}});
   rows.push_back({.name = "kv-cache-dtype", .field = SLIP_FIELD(engine.kv_cache_dtype), .group = memory,
                   .metavar = "TYPE",
-                  .help = "auto (bf16), f32, f16, bf16 or fp8 (E4M3: half the memory of bf16, coarser values).",
+                  .help = "auto (bf16, or fp8 where the checkpoint has a kv_cache_scheme), f32, f16, bf16 or fp8 (E4M3: half the memory of bf16, "
+                          "coarser values).",
                   .choices = {"auto", "f32", "f16", "bf16", "fp8"},
                   .values = {{"bfloat16", "bf16"}, {"float16", "f16"}, {"fp16", "f16"}, {"half", "f16"}, {"float32", "f32"},
                              {"fp32", "f32"}, {"float", "f32"}, {"fp8_e4m3", "fp8"}, {"fp8_e4m3fn", "fp8"}},

@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "engine/base/log.h"
-#include "engine/cache/kv_cache.h"
 #include "engine/doctor/doctor.h"
 #include "kernels/cpu/thread_pool.h"
 #include "server/progress_line.h"
@@ -41,7 +40,7 @@ void add_flags(CLI::App& app, Wanted* wanted) {
       ->check(CLI::Range(DoctorOptions::kMinRows, DoctorOptions::kMaxRows))
       ->capture_default_str();
   app.add_option("--prompt", o.prompt, "Text whose tokens are run; default: a built-in one");
-  app.add_option("--kv-cache-dtype", wanted->cache, "auto (bf16), f32, f16, bf16 or fp8")
+  app.add_option("--kv-cache-dtype", wanted->cache, "auto (bf16, or fp8 where the checkpoint has a kv_cache_scheme), f32, f16, bf16 or fp8")
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "fp8"}))
       ->capture_default_str();
   app.add_option("--threads", o.backend.threads, "Of the CPU backend and of the reference; 0: all cores")->check(CLI::Range(0, 1024));
@@ -72,7 +71,7 @@ int run_doctor_command(const std::vector<std::string>& args) {
   log::init("error", "text");
   DoctorOptions& options = wanted.options;
   options.dummy = wanted.load_format == "dummy";
-  options.cache_dtype = cache_dtype(wanted.cache);
+  options.kv_cache_dtype = wanted.cache;
   options.reference_threads = options.backend.threads > 0 ? options.backend.threads : available_cores();
   ProgressLine line;
   const auto report = run_doctor(options, [&line](const std::string& text) { line.show(text); });

@@ -173,7 +173,7 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
   const bool speculates = wanted.speculative.method == "ngram" && wanted.speculative.policy != "off";
   constexpr int32_t kNgramDrafts = 4;  // when the operator leaves the number to the method
   const int32_t drafts = wanted.speculative.num_speculative_tokens;
-  const DType dtype = cache_dtype(wanted.kv_cache_dtype);
+  const DType dtype = cache_dtype(wanted.kv_cache_dtype, model_config);
   CudaStepOptions steps{.eager = wanted.enforce_eager,
                         .ngram = speculates,
                         .ngram_min = wanted.speculative.prompt_lookup_min,

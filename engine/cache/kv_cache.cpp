@@ -37,13 +37,6 @@ Status check_shape(const KvCacheShape& shape) {
 
 }  // namespace
 
-DType cache_dtype(std::string_view name) {
-  if (name == "f32") return DType::kF32;
-  if (name == "f16") return DType::kF16;
-  if (name == "fp8") return DType::kF8E4M3;
-  return DType::kBF16;
-}
-
 int64_t KvCache::block_bytes(const CacheGroupSpec& group, int32_t block_tokens, DType dtype) {
   return int64_t{2} * group.layers * group.kv_heads * block_tokens * row_bytes(dtype, group.head_dim);
 }

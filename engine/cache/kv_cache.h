@@ -13,9 +13,6 @@
 
 namespace slipstream {
 
-/// Of a name that --kv-cache-dtype takes: f32, f16 or fp8 (kF8E4M3); any other, "auto" too, is kBF16.
-DType cache_dtype(std::string_view name);
-
 struct KvCacheShape {
   std::vector<CacheGroupSpec> groups;  // layers are numbered through the groups in order
   std::vector<int32_t> blocks;         // [groups]

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "engine/doctor/checks.h"
+#include "engine/model/cache_scales.h"
 #include "engine/run/cuda_executor.h"
 #include "engine/run/model_executor.h"
 
@@ -117,7 +118,7 @@ Result<std::vector<EngineText>> run_engine(Checkpoint& checkpoint, const ModelCo
   const int32_t blocks = (count + kEngineTokens + kBlockTokens - 1) / kBlockTokens + 1;
   kv.blocks.assign(kv.groups.size(), kSequences * blocks);
   kv.block_tokens = kBlockTokens;
-  kv.dtype = options.cache_dtype;
+  kv.dtype = cache_dtype(options.kv_cache_dtype, config);
   SLIP_TRY(parts.kv, KvCache::create(*parts.ops, kv));
   parts.ops->warm_up(wanted.max_rows);
   shape.groups = parts.kv.groups();

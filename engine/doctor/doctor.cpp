@@ -9,6 +9,7 @@
 #include "engine/doctor/checks.h"
 #include "engine/doctor/first_layers.h"
 #include "engine/doctor/kernel_report.h"
+#include "engine/model/cache_scales.h"
 #include "engine/weights/dummy_weights.h"
 
 namespace slipstream {
@@ -29,6 +30,7 @@ struct Patient {
   std::unique_ptr<FirstLayers> checkpoint;
   ModelConfig config;
   int32_t model_layers = 0;  // before the cut
+  DType cache = DType::kBF16;
 };
 
 /// The backend under test, with the fault that a test plants.
@@ -52,6 +54,7 @@ Result<std::unique_ptr<Checkpoint>> open_model(const DoctorOptions& options, con
 Status read_config(const DoctorOptions& options, Checkpoint& whole, Patient* patient) {
   SLIP_TRY(patient->config, read_model_config(whole));
   patient->model_layers = patient->config.layers;
+  patient->cache = cache_dtype(options.kv_cache_dtype, patient->config);
   const int32_t layers = options.layers > 0 ? options.layers : patient->config.layers;
   patient->config = first_layers(std::move(patient->config), layers);
   patient->checkpoint = std::make_unique<FirstLayers>(whole, layers);
@@ -70,7 +73,7 @@ Status check_as_served(const DoctorOptions& options, const LoadOptions& load, st
   SLIP_TRY(UnderTest under_test, make_under_test(options));
   Ops& ops = under_test.ops();
   const auto count = static_cast<int32_t>(tokens.size());
-  SLIP_TRY(const auto probe, Probe::load(checkpoint, patient->config, ops, load, count + kEngineTokens, options.cache_dtype));
+  SLIP_TRY(const auto probe, Probe::load(checkpoint, patient->config, ops, load, count + kEngineTokens, patient->cache));
   report->checks.push_back(passed("checkpoint", "consumed", "every tensor is used, none is missing"));
   report->kernels_json = kernel_report_json(ops);
   report->kernels_text = kernel_report_text(ops);
@@ -79,7 +82,7 @@ Status check_as_served(const DoctorOptions& options, const LoadOptions& load, st
 
   progress("the reference's forward pass, " + std::to_string(count) + " rows");
   const auto reference = make_reference_ops(options.reference_threads);
-  SLIP_TRY(const auto oracle, Probe::load(checkpoint, patient->config, *reference, load, count, options.cache_dtype));
+  SLIP_TRY(const auto oracle, Probe::load(checkpoint, patient->config, *reference, load, count, patient->cache));
   check_layers(*probe, *oracle, tokens, step_error(ops.name(), checkpoint), report);
   return Ok{};
 }
@@ -91,7 +94,7 @@ Status check_each_op(const DoctorOptions& options, const LoadOptions& load, std:
   CheckedOps checked(under_test.ops(), options.reference_threads);
   checked.set_checking(false);
   SLIP_TRY(const auto probe, Probe::load(*patient->checkpoint, patient->config, checked, load, static_cast<int32_t>(tokens.size()),
-                                         options.cache_dtype));
+                                         patient->cache));
   check_ops(*probe, checked, tokens, report, progress);
   const int32_t bad = report->first_bad_layer;
   const bool named = std::ranges::any_of(report->failing_ops, [bad](const CheckFailure& failure) {

@@ -24,7 +24,7 @@ struct DoctorOptions {
   int32_t layers = 0;              // of the model; 0: all
   int32_t rows = 32;               // tokens of the compared forward passes, at least kMinRows
   std::string prompt;              // their text; empty: a built-in one
-  DType cache_dtype = DType::kBF16;
+  std::string kv_cache_dtype = "auto";
   int32_t reference_threads = 1;
   /// Tests: puts a faulty backend in place of the one under test.
   std::function<std::unique_ptr<Ops>(Ops&)> fault;

@@ -36,6 +36,13 @@ Result<float> value_of(const TensorEntry& entry) {
 
 }  // namespace
 
+DType cache_dtype(std::string_view name, const ModelConfig& config) {
+  if (name == "f32") return DType::kF32;
+  if (name == "f16") return DType::kF16;
+  if (name == "fp8" || (name == "auto" && config.fp8.cache)) return DType::kF8E4M3;
+  return DType::kBF16;
+}
+
 bool is_cache_scale(std::string_view tensor) {
   const size_t at = tensor.find(".self_attn.");
   if (at == std::string_view::npos) return false;

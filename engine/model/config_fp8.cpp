@@ -72,10 +72,22 @@ Result<Fp8Scheme> read_group(const std::string& name, const json& group) {
   return refused(what + " with strategy " + short_text(strategy));
 }
 
+/// Whether the checkpoint was calibrated for an FP8 cache: one E4M3 scale of K and one of V per layer.
+Result<bool> read_cache_scheme(const json& q) {
+  if (!given(q, "kv_cache_scheme")) return false;
+  const json& s = q["kv_cache_scheme"];
+  if (!s.is_object()) return corrupt("config.json: quantization_config 'kv_cache_scheme' is no object");
+  const json bits = s.value("num_bits", json(nullptr)), type = s.value("type", json(nullptr)), strategy = s.value("strategy", json("tensor"));
+  if (bits != 8 || type != "float") return refused("'kv_cache_scheme' of num_bits " + short_text(bits) + " and type " + short_text(type));
+  if (strategy != "tensor") return refused("'kv_cache_scheme' with strategy " + short_text(strategy));
+  if (s.value("symmetric", json(true)) != true) return refused("an asymmetric 'kv_cache_scheme'");
+  if (s.value("dynamic", json(false)) != false) return refused("a dynamic 'kv_cache_scheme'");
+  return true;
+}
+
 Result<Fp8Scheme> read_compressed_tensors(const json& q) {
   const json format = q.value("format", json(nullptr));
   if (format != "float-quantized") return refused("method 'compressed-tensors' with format " + short_text(format));
-  if (given(q, "kv_cache_scheme")) return refused("'kv_cache_scheme' (scales of a quantised cache)");
   if (given(q, "sparsity_config") && q["sparsity_config"].is_object() && !q["sparsity_config"].empty() &&
       q["sparsity_config"].value("format", json("dense")) != "dense")
     return refused("'sparsity_config' " + short_text(q["sparsity_config"]));
@@ -91,6 +103,7 @@ Result<Fp8Scheme> read_compressed_tensors(const json& q) {
       return refused("with groups of different strategies");
     scheme = one;
   }
+  SLIP_TRY(scheme.cache, read_cache_scheme(q));
   return scheme;
 }
 

@@ -24,6 +24,7 @@ struct Fp8Scheme {
   Scales scales = Scales::kNone;
   int64_t block_rows = 0, block_cols = 0;  // kBlock
   std::string_view suffix = {};            // "weight_scale_inv" or "weight_scale", beside "weight"
+  bool cache = false;                      // the checkpoint brings the scales of an FP8 K/V cache
 
   /// The shape that is written for a [rows, cols] matrix; the shorter ones above are read too.
   std::vector<int64_t> scale_shape(int64_t rows, int64_t cols) const;

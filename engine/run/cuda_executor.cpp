@@ -198,6 +198,7 @@ class CudaExecutor final : public StepExecutor {
   ResidentSlots& slots_;               // of state_
   TokenMasks& masks_;                  // of state_
   std::vector<int32_t> top_logprobs_;  // [slots]
+  const float* logits_ = nullptr;      // the model's, the same at every step
   std::vector<int32_t> identity_;      // 0, 1, 2 …: logit rows of steps where every row has logits
   std::vector<int32_t> logit_rows_;
   std::vector<SlotSpan> spans_;        // of the step in hand
@@ -372,13 +373,16 @@ void CudaExecutor::launch_forward() {
   const std::vector<int32_t>& rows = layout_.captured ? identity_ : logit_rows_;
   inputs.logit_rows = std::span(rows).first(static_cast<size_t>(layout_.bounds.logit_rows));
   parts_.model->forward(inputs, parts_.kv, nullptr);
+  // Not with the draw: the model knows how many rows it has from the forward pass that it launched last, and a draw may be
+  // captured after a forward pass that was replayed.
+  if (layout_.bounds.logit_rows > 0) logits_ = parts_.model->head();
 }
 
 void CudaExecutor::launch_draw() {
   if (layout_.bounds.logit_rows > 0) {
     if (layout_.key.commit == CommitVariant::kFull) masks_.apply(slots_.laws(), layout_.bounds.logit_rows);
     SampleArgs args;
-    args.logits = parts_.model->head();
+    args.logits = logits_;
     args.rows = layout_.bounds.logit_rows;
     args.vocab = vocab_;
     args.row = slots_.laws();

@@ -161,7 +161,7 @@ __device__ __forceinline__ void multiply_tiles(const TileParams& p, const Chunk&
     uint32_t packed[4];
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
-      const float4 x = __ldg(reinterpret_cast<const float4*>(from) + j);
+      const float4 x = reinterpret_cast<const float4*>(from)[j];
       packed[2 * j] = pack_query<S::kHalf>(x.x, x.y);
       packed[2 * j + 1] = pack_query<S::kHalf>(x.z, x.w);
     }
@@ -238,7 +238,7 @@ __device__ __forceinline__ void multiply_tiles(const TileParams& p, const Chunk&
         const int r = min(m_lane + 8 * half, c.m_total - 1) / p.group;
         const int row_end = diagonal ? c.context + r + 1 : c.high;
         const int row_start = p.window > 0 ? c.context + r - p.window + 1 : 0;
-        const uint32_t mask = p.ancestor_mask != nullptr ? __ldg(p.ancestor_mask + c.first_row + r) : 0;
+        const uint32_t mask = p.ancestor_mask != nullptr ? p.ancestor_mask[c.first_row + r] : 0;
 #pragma unroll
         for (int j = 0; j < kTile / 8; ++j)
 #pragma unroll

@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
       uint32_t packed[4];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const float2 x = __ldg(reinterpret_cast<const float2*>(from + query_pair<S>(j, column % 2)));
+        const float2 x = *reinterpret_cast<const float2*>(from + query_pair<S>(j, column % 2));
         packed[j] = pack_query<kHalf>(x.x, x.y);
       }
       *reinterpret_cast<uint4*>(shared + QRows::at(row, column)) = {packed[0], packed[1], packed[2], packed[3]};
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
         for (int i = 0; i < kDimSteps; ++i)
 #pragma unroll
           for (int j = 0; j < 2; ++j) {
-            const float2 x = __ldg(reinterpret_cast<const float2*>(from + i * 16 + query_pair<S>(lane % 4, j)));
+            const float2 x = *reinterpret_cast<const float2*>(from + i * 16 + query_pair<S>(lane % 4, j));
             q_regs[mt][i][2 * j + half] = pack_query<kHalf>(x.x, x.y);
           }
       }
@@ -325,7 +325,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtas) tile_kernel(const __gri
           const int r = min(m_warp + mt * 16 + half * 8 + lane / 4, m_total - 1) / p.group;
           const int row_end = diagonal ? context + r + 1 : high;
           const int row_start = p.window > 0 ? context + r - p.window + 1 : 0;
-          const uint32_t mask = p.ancestor_mask != nullptr ? __ldg(p.ancestor_mask + first_row + r) : 0;
+          const uint32_t mask = p.ancestor_mask != nullptr ? p.ancestor_mask[first_row + r] : 0;
 #pragma unroll
           for (int n = 0; n < 2 * kPairs; ++n)
 #pragma unroll

@@ -113,7 +113,7 @@ struct RowValues {
   __device__ bool modified() const { return mask != nullptr || touched != nullptr; }
   /// Logits token .. token + 3; past the vocabulary -inf.
   __device__ float4 raw(int32_t token) const {
-    if constexpr (kAligned) return __ldg(reinterpret_cast<const float4*>(logits + token));
+    if constexpr (kAligned) return *reinterpret_cast<const float4*>(logits + token);
     float4 v;
     v.x = logits[token];
     v.y = token + 1 < vocab ? logits[token + 1] : minus_infinity();

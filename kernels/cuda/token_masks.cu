@@ -29,6 +29,7 @@ __global__ void apply_kernel(const int32_t* index, const uint32_t* masks, int32_
 
 TokenMasks::TokenMasks(Context& context, int32_t max_rows, int32_t vocab)
     : context_(context), max_rows_(max_rows), words_(words_of(vocab)), device_(context.allocate(device_bytes(max_rows, vocab))) {
+  if (context.dry()) return;  // sizes alone are wanted
   check(cudaMemsetAsync(device_.data(), 0xff, index_bytes(max_rows), context.stream()), "cudaMemsetAsync");
   for (Staging& staging : staging_) {
     check(cudaMallocHost(reinterpret_cast<void**>(&staging.bytes), device_.bytes()), "pinned memory for token masks");

@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "engine/base/log.h"
-#include "engine/cache/kv_cache.h"
+#include "engine/model/cache_scales.h"
 #include "tests/model/model_runner.h"
 
 namespace slipstream::test {
@@ -55,7 +55,6 @@ int run(int argc, char** argv) {
   app.add_option("--seed", options.dummy_seed);
   CLI11_PARSE(app, argc, argv);
   log::init("error", "text");
-  options.cache_dtype = cache_dtype(cache);
 
   const auto prompts = read_prompts(prompts_file);
   if (prompts.empty()) return fail("no prompts in " + prompts_file);
@@ -67,6 +66,7 @@ int run(int argc, char** argv) {
   if (!checkpoint.ok()) return fail(checkpoint.error().message);
   auto config = read_model_config(**checkpoint);
   if (!config.ok()) return fail(config.error().message);
+  options.cache_dtype = cache_dtype(cache, *config);
   auto runner = ModelRunner::make(**checkpoint, *config, options);
   if (!runner.ok()) return fail(runner.error().message);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "engine/model/cache_scales.h"
 #include "tests/unit/model/config_fixture.h"
 #include "tests/catch.h"
 
@@ -224,7 +225,19 @@ TEST_CASE("FP8 schemes of both spellings are read, and what differs is refused b
   check_refused(packed(changed(channel, "symmetric", false)), ErrorCode::kUnsupported, "asymmetric");
   check_refused(packed(changed(channel, "strategy", "block")), ErrorCode::kCorrupt, "'block_structure'");
   check_refused(packed(channel, {{"format", "pack-quantized"}}), ErrorCode::kUnsupported, "format \"pack-quantized\"");
-  check_refused(packed(channel, {{"kv_cache_scheme", {{"num_bits", 8}}}}), ErrorCode::kUnsupported, "kv_cache_scheme");
+  CHECK_FALSE(read_channel->fp8.cache);
+  const json cache = {{"num_bits", 8}, {"type", "float"}, {"strategy", "tensor"}, {"symmetric", true}, {"dynamic", false}};
+  const auto read_cache = read(packed(channel, {{"kv_cache_scheme", cache}}));
+  REQUIRE(read_cache.ok());
+  CHECK(read_cache->fp8.cache);
+  CHECK(cache_dtype("auto", *read_cache) == DType::kF8E4M3);
+  CHECK(cache_dtype("bf16", *read_cache) == DType::kBF16);
+  CHECK(cache_dtype("auto", *read_channel) == DType::kBF16);
+  CHECK(cache_dtype("fp8", *read_channel) == DType::kF8E4M3);
+  for (const auto& [key, value] : std::vector<std::pair<const char*, json>>{
+           {"num_bits", 4}, {"type", "int"}, {"strategy", "attn_head"}, {"symmetric", false}, {"dynamic", true}})
+    check_refused(packed(channel, {{"kv_cache_scheme", changed(cache, key, value)}}), ErrorCode::kUnsupported, "kv_cache_scheme");
+  check_refused(packed(channel, {{"kv_cache_scheme", "fp8"}}), ErrorCode::kCorrupt, "kv_cache_scheme");
   check_refused(packed(channel, {{"sparsity_config", {{"format", "sparse-24"}}}}), ErrorCode::kUnsupported, "sparsity_config");
   check_refused(packed(channel, {{"config_groups", json::object()}}), ErrorCode::kCorrupt, "config_groups");
   check_refused(packed(channel, {{"config_groups", {{"a", {{"weights", channel}}}, {"b", {{"weights", blocks}}}}}}),
