@@ -35,7 +35,7 @@ struct StepLayout {
 constexpr size_t kMaxGraphs = 512;
 
 /// Device memory of graphs, for the plan.
-constexpr int64_t kGraphBytes = 64 << 10, kGraphLayerBytes = 8 << 10;
+constexpr int64_t kGraphBytes = 64 << 10, kGraphLayerBytes = 48 << 10;
 
 /// The class of a step's longest span: 1 row, a short draft, a full one.
 int32_t span_class(int32_t rows) { return rows == 1 ? 1 : rows <= 4 ? 4 : 1 + kMaxSlotDrafts; }

@@ -208,7 +208,7 @@ void CudaOps::copy_kv_block(const KvLayer& kv, int32_t source, int32_t target) {
 
 PendingNorm CudaOps::take_pending(const CudaWeight& w, const Activation& x) {
   if (x.bf16 == nullptr || x.bf16 != pending_of_) return {};
-  if (linear_fuses(linear_scratch_, w, x)) return pending_;  // another product of x may follow
+  if (linear_takes(linear_scratch_, w, x)) return pending_;  // another product of x may follow
   finish_norm(context_, x, pending_.squares, pending_.groups, pending_.eps);
   pending_of_ = nullptr;
   return {};
@@ -235,7 +235,7 @@ void CudaOps::linear_qkv(const Weight& w, const Activation& x, const float* bias
 }
 
 void CudaOps::linear_swiglu(const Weight& w, const Activation& x, const float* bias, float* scratch, Activation* out) {
-  if (w.rows() % 16 == 0 && linear_fuses(linear_scratch_, own(w), x, out)) {
+  if (swiglu_fuses(linear_scratch_, own(w), x, *out)) {
     out->rows = x.rows;
     return fused_swiglu(context_, linear_scratch_, own(w), x, take_pending(own(w), x), bias, *out);
   }
@@ -251,7 +251,7 @@ void CudaOps::row_linear_add_norm(const Weight& w, const Activation& x, const fl
                                   const float* norm, float eps, Activation* out) {
   if (comm() != nullptr && comm()->size() > 1)
     return Ops::row_linear_add_norm(w, x, bias, residual, norm, eps, out);
-  if (w.rows() % 32 == 0 && w.rows() <= kFusedCols && linear_fuses(linear_scratch_, own(w), x, norm == nullptr ? nullptr : out)) {
+  if (add_norm_fuses(linear_scratch_, own(w), x, norm == nullptr ? nullptr : out)) {
     pending_ = fused_add_norm(context_, linear_scratch_, own(w), x, bias, residual, norm, eps, out, squares_.as<float>());
     pending_of_ = norm == nullptr ? nullptr : out->bf16;
     if (out != nullptr) out->rows = x.rows;

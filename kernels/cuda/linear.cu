@@ -27,41 +27,31 @@ __global__ void halves_kernel(const uint16_t* bf16, int64_t pairs, uint16_t* f16
   if (i < pairs) reinterpret_cast<uint32_t*>(f16)[i] = bf16x2_to_f16x2(reinterpret_cast<const uint32_t*>(bf16)[i]);
 }
 
-void few_rows_quant(Context& context, LinearScratch& scratch, const WeightSegment& s, const TileShape& shape,
-                    const Activation& x, const float* bias, float* out, int64_t out_stride) {
-  CHECK(x.q != nullptr, "the activation lacks the form that the weight wants");
-  QuantLinearParams p{};
-  p.weight = reinterpret_cast<const uint8_t*>(s.data);
-  p.tile_bytes = s.tile_bytes;
-  p.tiles = static_cast<int32_t>((s.rows + kTileRows - 1) / kTileRows);
-  p.k = static_cast<int32_t>(x.cols);
-  p.x = x.q;
-  p.x_scale = x.scale;
-  p.x_sum = x.sum;
-  p.o = {bias, out, out_stride, x.rows, static_cast<int32_t>(s.rows), shape.splits, scratch.partials(), scratch.counters()};
-  launch_quant(context, s.dtype, p, shape);
-}
-
-void few_rows_float(Context& context, LinearScratch& scratch, const WeightSegment& s, const TileShape& shape,
-                    const Activation& x, const float* bias, float* out, int64_t out_stride, const LinearFinish& finish = {}) {
+/// One launch of a tensor-core kernel for some rows of an activation. Block formats store their sums, whatever `finish`.
+void few_rows(Context& context, LinearScratch& scratch, const WeightSegment& s, const TileShape& shape, const Activation& x,
+              const float* bias, float* out, int64_t out_stride, const LinearFinish& finish = {}) {
+  const auto k = static_cast<int32_t>(x.cols);
+  const LinearOutput o{bias, out, out_stride, x.rows, static_cast<int32_t>(s.rows), shape.splits, scratch.partials(), scratch.counters()};
+  if (is_block(s.dtype)) {
+    CHECK(x.q != nullptr, "the activation lacks the form that the weight wants");
+    QuantLinearParams p{};
+    p.weight = reinterpret_cast<const uint8_t*>(s.data);
+    p.tile_bytes = s.tile_bytes;
+    p.tiles = static_cast<int32_t>((s.rows + kTileRows - 1) / kTileRows);
+    p.k = k, p.x = x.q, p.x_scale = x.scale, p.x_sum = x.sum, p.o = o;
+    return launch_quant(context, s.dtype, p, shape);
+  }
+  if (s.dtype == DType::kF8E4M3) {
+    F8LinearParams p{};
+    p.weight = reinterpret_cast<const uint8_t*>(s.data);
+    p.scales = s.scales;
+    p.k = k, p.x = x.bf16, p.o = o, p.f = finish;
+    return launch_f8(context, p, shape);
+  }
   FloatLinearParams p{};
-  p.f = finish;
   p.weight = reinterpret_cast<const uint16_t*>(s.data);
-  p.k = static_cast<int32_t>(x.cols);
-  p.x = x.bf16;
-  p.o = {bias, out, out_stride, x.rows, static_cast<int32_t>(s.rows), shape.splits, scratch.partials(), scratch.counters()};
+  p.k = k, p.x = x.bf16, p.o = o, p.f = finish;
   launch_float(context, s.dtype, p, shape);
-}
-
-void few_rows_f8(Context& context, LinearScratch& scratch, const WeightSegment& s, const TileShape& shape,
-                 const Activation& x, const float* bias, float* out, int64_t out_stride) {
-  F8LinearParams p{};
-  p.weight = reinterpret_cast<const uint8_t*>(s.data);
-  p.scales = s.scales;
-  p.k = static_cast<int32_t>(x.cols);
-  p.x = x.bf16;
-  p.o = {bias, out, out_stride, x.rows, static_cast<int32_t>(s.rows), shape.splits, scratch.partials(), scratch.counters()};
-  launch_f8(context, p, shape);
 }
 
 /// out: the segment's first column of row 0, float or, by kind, BF16.
@@ -106,11 +96,12 @@ LinearFinish taking(const PendingNorm& pending) {
   return f;
 }
 
-/// The one segment of a weight that linear_fuses.
+/// The segments of a weight that linear_takes, each in a launch that finishes.
 void fused(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const float* bias, float* out,
            const LinearFinish& finish) {
-  const WeightSegment& s = w.segments().front();
-  few_rows_float(context, scratch, s, scratch.choose(s.dtype, s.rows, x.cols, x.rows).fused, x, bias, out, w.rows(), finish);
+  for (const WeightSegment& s : w.segments())
+    few_rows(context, scratch, s, scratch.choose(s.dtype, s.rows, x.cols, x.rows).fused, x, bias == nullptr ? nullptr : bias + s.first_row,
+             out == nullptr ? nullptr : out + s.first_row, w.rows(), finish);
 }
 
 }  // namespace
@@ -130,7 +121,7 @@ void linear(Context& context, LinearScratch& scratch, const CudaWeight& w, const
   CHECK(x.cols == w.cols(), "the activation does not fit the weight");
   if (x.rows == 0) return;
   if (pending.groups > 0) {
-    CHECK(linear_fuses(scratch, w, x), "a product that does not take a pending norm");
+    CHECK(linear_takes(scratch, w, x), "a product that does not take a pending norm");
     return fused(context, scratch, w, x, bias, out, taking(pending));
   }
   for (const WeightSegment& s : w.segments()) {
@@ -147,23 +138,30 @@ void linear(Context& context, LinearScratch& scratch, const CudaWeight& w, const
       many_rows(context, scratch, s, x, segment_bias, segment_out, w.rows());
     } else {
       const TileShape shape = choice.blas ? choose_shape(context, s.dtype, x.rows, s.rows, x.cols) : choice.shape;
-      if (block) few_rows_quant(context, scratch, s, shape, x, segment_bias, segment_out, w.rows());
-      else if (f8) few_rows_f8(context, scratch, s, shape, x, segment_bias, segment_out, w.rows());
-      else few_rows_float(context, scratch, s, shape, x, segment_bias, segment_out, w.rows());
+      few_rows(context, scratch, s, shape, x, segment_bias, segment_out, w.rows());
     }
   }
 }
 
-bool linear_fuses(const LinearScratch& scratch, const CudaWeight& w, const Activation& x, const Activation* out) {
-  if (w.segments().size() != 1 || x.rows > kFusedRows || x.bf16 == nullptr || !whole_chunks(x.cols)) return false;
-  const WeightSegment& s = w.segments().front();
-  if (!is_half(s.dtype) || (out != nullptr && out->forms != kActBF16)) return false;
-  return scratch.choose(s.dtype, s.rows, x.cols, x.rows).fused.wk > 1;
+bool linear_takes(const LinearScratch& scratch, const CudaWeight& w, const Activation& x) {
+  if (x.rows > kFusedRows || x.bf16 == nullptr) return false;
+  return std::ranges::all_of(w.segments(), [&](const WeightSegment& s) {
+    const bool served = s.dtype == DType::kF8E4M3 ? f8_fast(s, x.cols) : is_half(s.dtype) && whole_chunks(x.cols);
+    return served && scratch.choose(s.dtype, s.rows, x.cols, x.rows).fused.wk > 1;
+  });
+}
+
+bool swiglu_fuses(const LinearScratch& scratch, const CudaWeight& w, const Activation& x, const Activation& out) {
+  return w.segments().size() == 1 && w.rows() % 16 == 0 && out.forms == kActBF16 && linear_takes(scratch, w, x);
+}
+
+bool add_norm_fuses(const LinearScratch& scratch, const CudaWeight& w, const Activation& x, const Activation* out) {
+  return w.segments().size() == 1 && w.rows() % 32 == 0 && w.rows() <= kFusedCols && (out == nullptr || out->forms == kActBF16) &&
+         linear_takes(scratch, w, x);
 }
 
 void fused_swiglu(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const PendingNorm& pending,
                   const float* bias, const Activation& out) {
-  CHECK(w.rows() % 16 == 0, "pairs of gate and up come by eight");
   LinearFinish finish = taking(pending);
   finish.kind = Finish::kSwiglu;
   finish.rounded = out.bf16;
@@ -172,7 +170,6 @@ void fused_swiglu(Context& context, LinearScratch& scratch, const CudaWeight& w,
 
 PendingNorm fused_add_norm(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const float* bias,
                            float* residual, const float* norm, float eps, const Activation* out, float* squares) {
-  CHECK(w.rows() % 32 == 0 && w.rows() <= kFusedCols, "a residual whose norm is not fused");
   LinearFinish finish;
   finish.kind = Finish::kAdd;
   finish.residual = residual;

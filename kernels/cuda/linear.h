@@ -33,18 +33,20 @@ struct PendingNorm {
 };
 
 /// out[r, :] = x[r, :] W^T + bias.  out [x.rows, w.rows()], bias [w.rows()] or null. A pending norm is taken by w that
-/// linear_fuses alone.
+/// linear_takes alone.
 void linear(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const float* bias, float* out,
             const PendingNorm& pending = {});
 
-/// Whether one launch of a tensor-core kernel serves w for these few rows, so that it may also take a pending norm and, where
-/// out is given, make its forms.
-bool linear_fuses(const LinearScratch& scratch, const CudaWeight& w, const Activation& x, const Activation* out = nullptr);
-/// out = silu(gate) * up of gate|up = x W^T + bias.  out [x.rows, w.rows() / 2]; w.rows() is a multiple of 16
+/// Whether tensor-core kernels that finish their sums serve w for these few rows, so that they may take a pending norm.
+bool linear_takes(const LinearScratch& scratch, const CudaWeight& w, const Activation& x);
+/// Whether fused_swiglu and fused_add_norm may be called: one such launch, which makes the forms of out.
+bool swiglu_fuses(const LinearScratch& scratch, const CudaWeight& w, const Activation& x, const Activation& out);
+bool add_norm_fuses(const LinearScratch& scratch, const CudaWeight& w, const Activation& x, const Activation* out);
+/// out = silu(gate) * up of gate|up = x W^T + bias.  out [x.rows, w.rows() / 2]
 void fused_swiglu(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const PendingNorm& pending,
                   const float* bias, const Activation& out);
 /// residual += x W^T + bias; out = residual * norm and squares (kFusedSquares floats) as a pending norm, unless norm is null.
-/// residual, out [x.rows, w.rows()]; w.rows() is a multiple of 32, at most kFusedCols
+/// residual, out [x.rows, w.rows()]
 PendingNorm fused_add_norm(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const float* bias,
                            float* residual, const float* norm, float eps, const Activation* out, float* squares);
 inline constexpr size_t kFusedSquares = static_cast<size_t>(kFusedRows * kFusedCols / 16);

@@ -21,6 +21,7 @@
 
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/f8_codes.cuh"
+#include "kernels/cuda/linear_finish.cuh"
 #include "kernels/cuda/linear_tile.cuh"
 
 namespace slipstream::cuda {
@@ -32,16 +33,17 @@ struct F8LinearParams {
   const uint16_t* x;      // [m, k] bf16
   int32_t stages;         // slots of a ring, 2..4
   LinearOutput o;
+  LinearFinish f = {};    // by shapes whose warps share K
 };
 
 inline constexpr int kF8Stage = 256;              // elements, and bytes of a row of a weight slot
 inline constexpr int kF8Block = 128;              // elements that are summed before their scale comes in
 inline constexpr int kF8XRowBytes = kF8Stage * 2; // of a row of an activation slot
 
-/// Starts the copies into a warp's slot: codes of 16 rows from row `tile` on, where Kernel::code_chunk puts them, and behind
-/// them the scales of the stage's two blocks.
+/// Starts the copies into a warp's slot: codes of 16 rows from row `first` on, the last eight `jump` rows further, where
+/// Kernel::code_chunk puts them, and behind them the scales of the stage's two blocks.
 template <class Kernel>
-__device__ __forceinline__ void copy_f8_slot(const F8LinearParams& p, int tile, int stage, int lane, uint8_t* to) {
+__device__ __forceinline__ void copy_f8_slot(const F8LinearParams& p, int first, int jump, int stage, int lane, uint8_t* to) {
   const int block_step = p.scales.block_cols / kF8Block;  // 0: one scale along the whole of K
   const int block_first = p.scales.first / kF8Block;
   const int chunk = lane % 16;
@@ -49,10 +51,10 @@ __device__ __forceinline__ void copy_f8_slot(const F8LinearParams& p, int tile, 
 #pragma unroll
   for (int c = 0; c < 8; ++c) {
     const int row = c * 2 + lane / 16;
-    const int64_t n = min(tile + row, p.o.n - 1);  // rows past the end are not stored
+    const int64_t n = min(first + row + (c >= 4 ? jump : 0), p.o.n - 1);  // rows past the end are not stored
     copy16_once_or_zero(to + Kernel::code_chunk(row, chunk), p.weight + (k < p.k ? n * p.k + k : 0), k < p.k);
   }
-  const int group_row = min(tile + lane % 16, p.o.n - 1) / p.scales.group_rows;
+  const int group_row = min(first + lane % 16 + (lane % 16 >= 8 ? jump : 0), p.o.n - 1) / p.scales.group_rows;
   const int block = block_step == 0 ? 0 : min((stage * 2 + lane / 16 + block_first) / block_step, p.scales.k_blocks - 1);
   copy4(to + Kernel::kCodeBytes + lane * 4, p.scales.data + int64_t{group_row} * p.scales.k_blocks + block, true);
 }
@@ -136,8 +138,12 @@ struct F8Kernel {
     uint8_t* w_ring = rings + warp * p.stages * kSlotBytes;
     uint8_t* x_ring = rings + (WR * WK * kSlotBytes + wk * x_bytes) * p.stages;
 
+    __shared__ float factors[8 * NT];
+    const bool paired = WK > 1 && p.f.kind == Finish::kSwiglu;
     const auto load_weight = [&](const StageCursor& at) {
-      copy_f8_slot<F8Kernel>(p, (at.row_block * WR + wr) * 16, at.stage, lane, w_ring + at.slot * kSlotBytes);
+      const int tile = at.row_block * WR + wr;
+      copy_f8_slot<F8Kernel>(p, paired ? min(tile * 8, p.o.n / 2 - 8) : tile * 16, paired ? p.o.n / 2 - 8 : 0, at.stage, lane,
+                             w_ring + at.slot * kSlotBytes);
     };
     const int x_column = lane % 32;
     const uint16_t* x_from = p.x + int64_t{first_col + min(wr, rows - 1)} * p.k + x_column * 8;
@@ -162,7 +168,11 @@ struct F8Kernel {
           multiply(w_ring + slot * kSlotBytes, x_ring + slot * x_bytes, x_row, lane, acc);
         },
         [&](int row_block, float (&acc)[NT][4]) {
-          reduce_and_store<NT, WR, WK>(acc, sums, wr, wk, row_block, row_blocks, first_col, p.o);
+          if constexpr (WK > 1) FinishRows<NT, WR, WK>::run(acc, sums, wr, wk, row_block, row_blocks, first_col, p.f, p.o, factors);
+          else reduce_and_store<NT, WR, WK>(acc, sums, wr, wk, row_block, row_blocks, first_col, p.o);
+        },
+        [&] {
+          if constexpr (WK > 1) FinishRows<NT, WR, WK>::load_scales(p.f, p.k, first_col, rows, factors);
         });
   }
 };

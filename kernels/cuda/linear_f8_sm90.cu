@@ -115,7 +115,7 @@ struct F8Wgmma {
     uint8_t* w_ring = x_ring + p.stages * kXBytes + wr * p.stages * kSlotBytes;
 
     const auto load_weight = [&](const StageCursor& at) {
-      copy_f8_slot<F8Wgmma>(p, (at.row_block * WR + wr) * 16, at.stage, lane, w_ring + at.slot * kSlotBytes);
+      copy_f8_slot<F8Wgmma>(p, (at.row_block * WR + wr) * 16, 0, at.stage, lane, w_ring + at.slot * kSlotBytes);
     };
     const uint16_t* x_from = p.x + int64_t{first_col + min(wr, rows - 1)} * p.k + lane * 8;
     const auto load_x = [&](const StageCursor& at) {

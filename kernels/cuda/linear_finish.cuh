@@ -1,5 +1,6 @@
 // What becomes of the sums of a product with few rows: stored, multiplied as gate and up, or added to the residual whose norm
-// the next product finishes. Owns the last step of linear_float.cuh; knows no weight format.
+// the next product finishes. Owns the last step of linear_float.cuh and linear_f8.cuh; knows no weight
+// format.
 //
 // A norm is one factor for a row, so it may follow the product: the product before writes x = residual * weight and sums of
 // squares of groups of columns, the next one multiplies its own sums by 1 / sqrt(mean + eps). No launch stands between them.

@@ -15,9 +15,10 @@ namespace {
 bool is_block(DType dtype) { return packed_format(dtype).bits != 0; }
 
 /// Sums of several warps meet in shared memory, from where they are finished.
-bool finishes(DType dtype, const TileShape& s, int32_t m) {
-  return m <= kFusedRows && s.wk > 1 && (dtype == DType::kBF16 || dtype == DType::kF16);
-}
+bool finishes(DType dtype, const TileShape& s, int32_t m) { return m <= kFusedRows && s.wk > 1 && !is_block(dtype); }
+
+/// What a launch that finishes may be slower by: the launches that it saves take longer.
+constexpr float kFinishUs = 3;
 
 /// Median microseconds of `launch` with cold caches.
 template <class Launch>
@@ -176,6 +177,7 @@ void LinearScratch::tune_few(const Shape& shape, const WeightSegment& segment, i
     if (best < 0 || us < best) best = us, choice.shape = s;
     if (finishes(dtype, s, m) && (best_fused < 0 || us < best_fused)) best_fused = us, choice.fused = s;
   }
+  if (best_fused > best + kFinishUs) choice.fused = {};
   if (blas_ != nullptr && !needs_slice(dtype) && m >= 16) {
     const BlasProduct p{dtype, m, rows, cols, data, rows_in, nullptr, out, rows};
     const float us = blas_->tune(context_, p, workspace_.data(), flush.data(), flush.bytes());

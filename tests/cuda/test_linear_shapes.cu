@@ -109,16 +109,23 @@ namespace {
 struct Variant {
   std::string name;
   int32_t wr;
-  std::function<void(FloatLinearParams)> launch;
+  std::function<void(const LinearOutput&, const LinearFinish&)> launch;
 };
 
-std::vector<Variant> finishing_variants(Context& context, DType dtype, int32_t m) {
+std::vector<Variant> finishing_variants(Context& context, const WeightSegment& w, const Activation& x) {
   std::vector<Variant> variants;
+  const DType dtype = w.dtype;
+  const auto k = static_cast<int32_t>(x.cols);
   for (const TileShape& s : built_shapes(context, dtype)) {
-    if (s.wk == 1 || float_shared_bytes(s, m) > context.shared_bytes_per_block()) continue;
+    const size_t shared = dtype == DType::kF8E4M3 ? f8_shared_bytes(s, x.rows) : float_shared_bytes(s, x.rows);
+    if (s.wk == 1 || shared + 256 > context.shared_bytes_per_block()) continue;
     const std::string name = "mma " + std::to_string(s.nt) + std::to_string(s.wr) + std::to_string(s.wk) + " stages " + std::to_string(s.stages) +
                              " splits " + std::to_string(s.splits) + " blocks " + std::to_string(s.blocks);
-    variants.push_back({name, s.wr, [&context, dtype, s](const FloatLinearParams& p) { launch_float(context, dtype, p, s); }});
+    variants.push_back({name, s.wr, [&context, &w, &x, dtype, s, k](LinearOutput o, const LinearFinish& f) {
+      o.splits = s.splits;
+      if (dtype == DType::kF8E4M3) return launch_f8(context, {reinterpret_cast<const uint8_t*>(w.data), w.scales, k, x.bf16, 0, o, f}, s);
+      launch_float(context, dtype, {reinterpret_cast<const uint16_t*>(w.data), k, x.bf16, 0, o, f}, s);
+    }});
   }
   return variants;
 }
@@ -127,7 +134,7 @@ std::vector<Variant> finishing_variants(Context& context, DType dtype, int32_t m
 
 TEST_CASE("cuda linear: every block shape finishes SwiGLU, the residual and a norm", "[cuda][linear]") {
   LinearGpu gpu;
-  const DType dtype = GENERATE(DType::kBF16, DType::kF16);
+  const DType dtype = GENERATE(DType::kBF16, DType::kF16, DType::kF8E4M3);
   struct Case {
     int64_t rows, cols;
     int32_t m;
@@ -161,23 +168,22 @@ TEST_CASE("cuda linear: every block shape finishes SwiGLU, the residual and a no
     }
     const auto close = [](double got, double wanted, double size) { return std::fabs(got - wanted) <= 1e-5 * size + std::fabs(wanted) * 0x1.02p-8; };
     int run = 0;
-    for (const Variant& s : finishing_variants(gpu.context, dtype, c.m)) {
+    for (const Variant& s : finishing_variants(gpu.context, weight->segments().front(), rows.x)) {
       INFO(dtype_info(dtype).name << " N " << c.rows << " K " << c.cols << " M " << c.m << ' ' << s.name);
-      FloatLinearParams p{reinterpret_cast<const uint16_t*>(weight->segments().front().data), static_cast<int32_t>(c.cols), rows.x.bf16, 0,
-                          {device_bias.as<float>(), nullptr, c.rows, c.m, static_cast<int32_t>(c.rows), 1,
-                           gpu.scratch.partials(), gpu.scratch.counters()}, {}};
-      p.f.x_squares = device_squares.as<float>(), p.f.x_groups = groups, p.f.eps = 1e-3f;
+      LinearFinish f;
+      f.x_squares = device_squares.as<float>(), f.x_groups = groups, f.eps = 1e-3f;
       const Buffer stored = to_device(gpu.context, std::vector<float>(count, NAN));
-      p.o.out = stored.as<float>();
-      s.launch(p);
+      const LinearOutput o{device_bias.as<float>(), stored.as<float>(), c.rows, c.m, static_cast<int32_t>(c.rows), 1, gpu.scratch.partials(),
+                           gpu.scratch.counters()};
+      s.launch(o, f);
       const auto plain = to_host<float>(gpu.context, stored, count);
       bool good = true;
       for (size_t i = 0; i < count; ++i) good = good && std::fabs(double{plain[i]} - want[i]) <= 2e-5 * (1 + std::fabs(want[i]));
       CHECK(good);
 
       const Buffer rounded = to_device(gpu.context, std::vector<uint16_t>(count, 0xffff));
-      p.f.kind = Finish::kSwiglu, p.f.rounded = rounded.as<uint16_t>();
-      s.launch(p);
+      f.kind = Finish::kSwiglu, f.rounded = rounded.as<uint16_t>();
+      s.launch(o, f);
       auto bf16 = to_host<uint16_t>(gpu.context, rounded, count);
       good = true;
       for (int32_t r = 0; r < c.m; ++r)
@@ -188,8 +194,8 @@ TEST_CASE("cuda linear: every block shape finishes SwiGLU, the residual and a no
       CHECK(good);
 
       const Buffer sum = to_device(gpu.context, residual), sums = to_device(gpu.context, std::vector<float>(count, -1.0f));
-      p.f.kind = Finish::kAdd, p.f.residual = sum.as<float>(), p.f.norm = device_norm.as<float>(), p.f.squares = sums.as<float>();
-      s.launch(p);
+      f.kind = Finish::kAdd, f.residual = sum.as<float>(), f.norm = device_norm.as<float>(), f.squares = sums.as<float>();
+      s.launch(o, f);
       const auto got = to_host<float>(gpu.context, sum, count);
       bf16 = to_host<uint16_t>(gpu.context, rounded, count);
       const int32_t group = squares_group(s.wr);
@@ -207,6 +213,6 @@ TEST_CASE("cuda linear: every block shape finishes SwiGLU, the residual and a no
       CHECK(good);
       ++run;
     }
-    CHECK(run > 10);
+    CHECK(run > (dtype == DType::kF8E4M3 ? 3 : 10));  // an FP8 stage is twice as long
   }
 }

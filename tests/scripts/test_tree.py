@@ -90,7 +90,7 @@ def test_junit_counts(tmp_path):
 @pytest.mark.parametrize("words,status,reason", [
     (["--config", "/nonexistent.yaml"], 2, "cannot be read"),
     (["/nonexistent.gguf"], 2, "/nonexistent.gguf"),
-    (["m", "--max-num-seqs", "0"], 2, "out of range"),
+    (["m", "--max-num-seqs", "5000"], 2, "out of range"),
     (["m", "--no-such-flag"], 2, "unknown setting"),
     ([], 2, "no model"),
 ])

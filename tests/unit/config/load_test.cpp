@@ -186,7 +186,8 @@ TEST_CASE("settings that contradict each other are refused with both named") {
   CHECK(good({"m", "--port", "8001", "--ops-port", "0"}).server.port == 8001);
   CHECK(has(bad({"m", "--max-streams", "2000"}), "max-connections 1024 is below max-streams 2000"));
   CHECK(has(bad({"m", "--block-size", "48"}), "multiple of 32"));
-  CHECK(has(bad({"m", "--max-num-batched-tokens", "8"}), "below max-num-seqs 16"));
+  CHECK(has(bad({"m", "--max-num-batched-tokens", "8", "--max-num-seqs", "16"}), "below max-num-seqs 16"));
+  CHECK(good({"m", "--max-num-batched-tokens", "8"}).engine.max_num_batched_tokens == 8);  // the sequences then follow
   CHECK(has(bad({"m", "--metrics-prefix", "1 bad"}), "not a name"));
   CHECK(has(bad({"m", "--served-model-name", "a", "a"}), "twice"));
   CHECK(has(bad({"m", "--allowed-origins", "example.org"}), "no origin"));
