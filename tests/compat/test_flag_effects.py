@@ -1,6 +1,7 @@
 """Every flag that is served has its documented effect, on the real default model. What needs more than a few requests is
 named in checks.ELSEWHERE."""
 import json
+import os
 import subprocess
 import threading
 import time
@@ -101,7 +102,8 @@ def test_generation_config(launch, tmp_path):
        "--deterministic", "--kv-cache-memory-bytes", "--enable-prefix-caching", "--kv-cache-dtype")
 def test_engine_settings(launch, server):
     defaults = server.get("/v1/info").json()["engine"]
-    assert (defaults["max_num_seqs"], defaults["max_num_batched_tokens"]) == (16, 512)  # of a CPU
+    on_gpu = os.environ.get("SLIPSTREAM_TEST_BACKEND") == "cuda"
+    assert (defaults["max_num_seqs"], defaults["max_num_batched_tokens"]) == ((256, 8192) if on_gpu else (16, 512))
     def bounds(*flags):
         with launch("--backend", "cpu", "--kv-cache-memory-bytes", "64MiB", *flags) as made:
             return info(made)

@@ -14,6 +14,12 @@
 
 namespace slipstream::cuda::bench {
 
+/// FP8 matrices have the scales of 128 x 128 blocks.
+inline ModelConfig stored_as(ModelConfig config, DType dtype) {
+  if (dtype == DType::kF8E4M3) config.fp8 = {Fp8Scheme::Scales::kBlock, 128, 128, "weight_scale_inv"};
+  return config;
+}
+
 /// Tensors of the Qwen3-8B shape by their Hugging Face names.
 class SharedBytesCheckpoint final : public Checkpoint {
  public:

@@ -1,7 +1,7 @@
 // Where a step's time goes, for the shape of cuda_bench_step. Launched one by one with events around each op: what an op takes
 // alone. From a graph without the ops of one kind: what that kind adds to a step, where launches overlap.
 //
-//   cuda_bench_profile [bf16|q4_k|q8_0] [--rows N] [--prompt N] [--context N] [--layers N] [--arch N] [--composed] [--ncu]
+//   cuda_bench_profile [bf16|fp8|q4_k|q8_0] [--rows N] [--prompt N] [--context N] [--layers N] [--arch N] [--composed] [--ncu]
 // --arch hides what that architecture lacks: at 89, Hopper's products and the overlap of launches. --composed runs the default
 // composition of fused ops. --ncu runs one eager step of each kind between cudaProfilerStart and
 // cudaProfilerStop, for `ncu --profile-from-start off`.
@@ -135,6 +135,7 @@ int main(int argc, char** argv) try {
     if (a == "bf16") dtype = DType::kBF16;
     else if (a == "q4_k") dtype = DType::kQ4_K;
     else if (a == "q8_0") dtype = DType::kQ8_0;
+    else if (a == "fp8") dtype = DType::kF8E4M3;
     else if (a == "--composed") composed = true;
     else if (a == "--ncu") ncu = true;
     else if (i + 1 < argc && a == "--rows") rows = std::stoi(argv[++i]);
@@ -147,7 +148,7 @@ int main(int argc, char** argv) try {
   std::string why;
   if (!cuda_available(&why)) return std::fprintf(stderr, "no GPU: %s\n", why.c_str()), 1;
   constexpr int32_t kBlock = 32;
-  const ModelConfig config = qwen3_8b(layers);
+  const ModelConfig config = stored_as(qwen3_8b(layers), dtype);
   SharedBytesCheckpoint checkpoint(config, dtype);
   const auto inner = make_cuda_ops({.feature_arch = arch});
   auto& device = static_cast<cuda::CudaOps&>(*inner);

@@ -48,8 +48,7 @@ int main(int argc, char** argv) try {
   if (!cuda_available(&why)) return std::fprintf(stderr, "no GPU: %s\n", why.c_str()), 1;
   constexpr int32_t kSlots = 64, kBlock = 32;
   for (const DType dtype : formats) {
-    ModelConfig config = small ? smollm2(layers) : qwen3_8b(layers);
-    if (dtype == DType::kF8E4M3) config.fp8 = {Fp8Scheme::Scales::kBlock, 128, 128, "weight_scale_inv"};
+    const ModelConfig config = stored_as(small ? smollm2(layers) : qwen3_8b(layers), dtype);
     const auto load_start = std::chrono::steady_clock::now();
     SharedBytesCheckpoint checkpoint(config, dtype);
     RankParts parts;

@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 
-from processes import clean_environment, free_port
+from processes import backend_environment, clean_environment, free_port
 
 
 def run_to_end(binary, *args, timeout=10, **more):
@@ -23,7 +23,7 @@ class Server:
         self.port = port or free_port()
         self.ops_port = free_port()
         self._log = tempfile.TemporaryFile()
-        env = env or clean_environment()
+        env = env or {**clean_environment(), **backend_environment()}
         command = [binary, *args, f"--port={self.port}", f"--ops-port={self.ops_port}", "--host=127.0.0.1"]
         self.process = subprocess.Popen(command, stdout=self._log, stderr=self._log, env=env)
         if wait_ready:
