@@ -222,7 +222,7 @@ class Ops {
   /// Called by models before the first op that reads `step`. A backend with its own memory copies the arrays there and
   /// sets step->device, unless it is set; valid until the second begin_step after it.
   virtual void begin_step(StepInputs* step) { (void)step; }
-  /// For a device-owned step: the same step over its logit rows alone, the last ones of their spans. `narrow` is ready for
+  /// For a device-owned step: the same step over its logit rows alone: the last ones of their spans, of a prefill chunk one at most. `narrow` is ready for
   /// ops then, until the next call. False: it is not narrowed here.
   virtual bool narrow_step(const StepInputs& step, StepInputs* narrow) {
     (void)step, (void)narrow;

@@ -28,10 +28,15 @@ std::string progress_bar(std::string_view what, uint64_t done, uint64_t all, dou
 LoadProgress::LoadProgress(std::string what, Output output)
     : what_(std::move(what)), output_(std::move(output)), start_(output_.now()), shown_(start_) {}
 
+LoadProgress::~LoadProgress() {
+  if (open_) output_.bar("\n");
+}
+
 double LoadProgress::seconds() const { return std::chrono::duration<double>(output_.now() - start_).count(); }
 
 void LoadProgress::show(uint64_t done, uint64_t all) {
   shown_ = output_.now();
+  open_ = output_.bar != nullptr;
   if (output_.bar)
     output_.bar(progress_bar(what_, done, all, seconds()));
   else if (output_.line)
@@ -47,6 +52,7 @@ void LoadProgress::finish(uint64_t all) {
   if (!output_.bar) return;
   show(all, all);
   output_.bar("\n");
+  open_ = false;
 }
 
 LoadProgress::Output progress_output(std::string_view event) {

@@ -24,6 +24,10 @@ class LoadProgress {
     std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   };
   LoadProgress(std::string what, Output output);
+  /// Ends the bar's line where finish was not reached.
+  ~LoadProgress();
+  LoadProgress(const LoadProgress&) = delete;
+  LoadProgress& operator=(const LoadProgress&) = delete;
 
   /// Cheap when nothing is due.
   void update(uint64_t done, uint64_t all);
@@ -38,6 +42,7 @@ class LoadProgress {
   const Output output_;
   const std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point shown_;
+  bool open_ = false;  // the bar stands in an unfinished line
 };
 
 /// A bar on stderr when it is a terminal and info lines are on, log lines `event` otherwise.

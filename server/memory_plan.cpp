@@ -126,7 +126,19 @@ Result<MemoryPlan> plan_memory(const EngineConfig& config, const BatchSize& batc
                   {"reserve", kDeviceReserveBytes, 0},
                   {"kv_cache", cache, 0}};
   };
+  if (config.kv_cache_memory_bytes > 0 && cache_of(least) > config.kv_cache_memory_bytes)
+    return invalid_argument("kv-cache-memory-bytes " + bytes_text(config.kv_cache_memory_bytes) + " is less than the " +
+                                bytes_text(cache_of(least)) + " of one sequence of " + std::to_string(least) + " tokens; raise it, or " +
+                                (config.max_model_len > 0 ? "lower max-model-len" : "leave it out"),
+                            "kv-cache-memory-bytes");
   const int64_t start = fixed + needs.start_peak;
+  const int64_t for_cache = allowed - fixed - needs.slots(static_cast<int32_t>(least));
+  if (config.kv_cache_memory_bytes > 0 && start <= allowed && cache_of(least) <= for_cache && config.kv_cache_memory_bytes > for_cache)
+    return invalid_argument("kv-cache-memory-bytes " + bytes_text(config.kv_cache_memory_bytes) + " is more than the " +
+                                bytes_text(for_cache) + " that the model leaves of " + bytes_text(allowed) +
+                                " (gpu-memory-utilization " + share_text(config.gpu_memory_utilization) + " of " +
+                                bytes_text(memory.total) + ", of which " + bytes_text(held) + " are in use); lower it or leave it out",
+                            "kv-cache-memory-bytes");
   if (!fits(least) || start > allowed) {
     fill(least, std::max(cache_of(least), config.kv_cache_memory_bytes));
     const bool by_start = start > plan.needed();

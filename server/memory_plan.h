@@ -64,7 +64,7 @@ inline constexpr int64_t kDeviceReserveBytes = int64_t{512} << 20;
 
 /// The cache takes what the rest leaves of gpu-memory-utilization (of all the memory, what others hold included), or
 /// kv-cache-memory-bytes. Refuses, with what is needed, what may be taken and the next step, when not even one sequence
-/// of two tokens (or of max-model-len) fits.
+/// of one cache block (or of max-model-len) fits.
 Result<MemoryPlan> plan_memory(const EngineConfig& config, const BatchSize& batch, int32_t model_context,
                                const DeviceMemory& memory, const MemoryNeeds& needs);
 

@@ -32,7 +32,7 @@ class DenseDecoder final : public Model {
   const int32_t max_rows_, max_logit_rows_;
   const int32_t heads_, kv_heads_;  // on this rank
   const int64_t qkv_cols_;
-  std::vector<std::unique_ptr<std::byte[]>> source_;  // dummy weights that weights_ may read; outlive them
+  DummySource source_;  // dummy weights that weights_ may read; outlive them
   DecoderWeights weights_;
   Buffer inv_freq_;  // [rope_dim / 2]
 

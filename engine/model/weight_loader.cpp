@@ -25,7 +25,10 @@ Status WeightLoader::use_dummy_weights() {
   return Ok{};
 }
 
-std::vector<std::unique_ptr<std::byte[]>> WeightLoader::take_source() { return std::move(source_); }
+DummySource WeightLoader::take_source() {
+  if (!source_.matrices.empty()) source_.small = std::move(dummy_);
+  return std::move(source_);
+}
 
 Status WeightLoader::check() {
   SLIP_TRY(share_, rank_share(config_, options_.rank, options_.ranks));
@@ -163,7 +166,7 @@ Result<std::unique_ptr<Weight>> WeightLoader::prepare(WeightSpec spec, const std
   std::unique_ptr<Weight> weight = ops_.prepare_weight(std::move(spec));
   // A weight that keeps nothing of its own reads its source at every step.
   const bool reads_source = weight->resident_bytes() == 0;
-  if (reads_source) std::ranges::move(generated_, std::back_inserter(source_));
+  if (reads_source) std::ranges::move(generated_, std::back_inserter(source_.matrices));
   generated_.clear();
   for (const TensorEntry* entry : entries) {
     if (!reads_source && entry->data != nullptr) checkpoint_->release(*entry);

@@ -15,6 +15,12 @@
 
 namespace slipstream {
 
+/// What dummy weights that keep nothing of their own read at every step.
+struct DummySource {
+  std::unique_ptr<Checkpoint> small;  // scales of FP8 matrices, among others
+  std::vector<std::unique_ptr<std::byte[]>> matrices;
+};
+
 class WeightLoader {
  public:
   WeightLoader(Checkpoint& checkpoint, const ModelConfig& config, Ops& ops, const LoadOptions& options);
@@ -50,7 +56,7 @@ class WeightLoader {
   /// An error that names tensors nobody took.
   Status finish();
   /// Dummy weights that a Weight still reads; empty where none does.
-  std::vector<std::unique_ptr<std::byte[]>> take_source();
+  DummySource take_source();
 
  private:
   Result<const TensorEntry*> take(const std::string& name, std::initializer_list<int64_t> shape);
@@ -64,7 +70,7 @@ class WeightLoader {
   Checkpoint* checkpoint_;
   std::unique_ptr<Checkpoint> dummy_;  // what checkpoint_ points at when it is not the caller's
   std::vector<std::unique_ptr<std::byte[]>> generated_;  // bytes of dummy matrices that the weight in hand reads
-  std::vector<std::unique_ptr<std::byte[]>> source_;     // … and that weights read at every step
+  DummySource source_;                                   // … and what weights read at every step
   const ModelConfig& config_;
   Ops& ops_;
   const LoadOptions& options_;

@@ -31,8 +31,8 @@ struct StepLayout {
   bool drafts = false;
 };
 
-/// Keys kept. A serving mix needs a few dozen; past the bound, steps with new keys run eagerly.
-constexpr size_t kMaxGraphs = 512;
+/// Keys kept of each half: the usual ones and those of a serving mix. Past the bound, steps with new keys run eagerly.
+constexpr size_t kMaxGraphs = kUsualGraphs + 112;
 
 /// Device memory of graphs, for the plan.
 constexpr int64_t kGraphBytes = 64 << 10, kGraphLayerBytes = 48 << 10;
@@ -348,9 +348,9 @@ void CudaExecutor::capture_usual(CaptureReport* report) {
   if (report == nullptr) return;
   report->captured = static_cast<int32_t>(forwards_.size() + commits_.size());
   std::set<StepKey> forwards_left, commits_left;
-  for (size_t i = done; i < keys.size(); ++i) {
-    if (!forwards_.contains(keys[i].of_forward())) forwards_left.insert(keys[i].of_forward());
-    if (!commits_.contains(keys[i].of_commit())) commits_left.insert(keys[i].of_commit());
+  for (const StepKey& key : keys) {
+    if (!forwards_.contains(key.of_forward())) forwards_left.insert(key.of_forward());
+    if (!commits_.contains(key.of_commit())) commits_left.insert(key.of_commit());
   }
   report->left = static_cast<int32_t>(forwards_left.size() + commits_left.size());
   report->seconds = seconds();

@@ -1,17 +1,24 @@
 #include "engine/run/graph_keys.h"
 
+#include <set>
+
 namespace slipstream {
 
 std::vector<StepKey> usual_graphs(const GraphBounds& bounds) {
   std::vector<StepKey> keys;
+  std::set<StepKey> known, forwards, commits;
   const auto add = [&](int32_t span_rows, int32_t span_class, bool drafts) {
     for (int32_t context = padded_context(1, bounds.context);; context = padded_context(context + 1, bounds.context)) {
-      int32_t last = 0;
-      for (int32_t spans = 1; last < bounds.slots; spans = padded_rows(spans + 1)) {
-        last = spans;
-        const int32_t rows = std::min(padded_rows(spans * span_rows), bounds.max_rows);
-        for (const CommitVariant commit : {CommitVariant::kGreedy, CommitVariant::kSampled})
-          keys.push_back({rows, spans, span_class, context, commit, drafts});
+      for (int32_t running = 1; running <= bounds.slots; ++running) {
+        const int32_t rows = std::min(padded_rows(running * span_rows), bounds.max_rows);
+        for (const CommitVariant commit : {CommitVariant::kGreedy, CommitVariant::kSampled}) {
+          const StepKey key{rows, padded_rows(running), span_class, context, commit, drafts};
+          if (!known.insert(key).second) continue;
+          forwards.insert(key.of_forward());
+          commits.insert(key.of_commit());
+          if (std::max(forwards.size(), commits.size()) > kUsualGraphs) return;
+          keys.push_back(key);
+        }
       }
       if (context >= bounds.context) break;
     }

@@ -49,7 +49,8 @@ struct GraphBounds {
 };
 
 /// Keys of plain decode steps (every row count, greedy and sampled), then of verify steps with full drafts; short contexts
-/// first, few rows first. Those left out when time is short are captured when they come.
+/// first, few rows first; as many as kUsualGraphs graphs of each half come of. Others are captured when their steps come.
+inline constexpr size_t kUsualGraphs = 400;
 std::vector<StepKey> usual_graphs(const GraphBounds& bounds);
 
 }  // namespace slipstream

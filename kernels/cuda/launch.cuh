@@ -1,10 +1,10 @@
 // Launches that overlap: on SM90 and newer a kernel's blocks may start while the kernel before it drains, and wait on the
-// device for its results (CUDA programming guide, "Programmatic Dependent Launch"). What a kernel does before wait_for_inputs
-// hides the launch: index arithmetic, tensor maps, loads of weights.
+// device for its results (CUDA programming guide, "Programmatic Dependent Launch").
 //
-// Rule: every kernel launched through launch() calls wait_for_inputs() before it reads or writes memory that any earlier
-// kernel of the stream touches. Since each waits for the whole kernel before it, that holds for all earlier ones. What a
-// kernel just before wrote is not read by __ldg or through __restrict__: such loads have moved above the wait.
+// Rule: every kernel launched through launch() calls wait_for_inputs() before it reads or writes memory that any earlier kernel
+// of the stream touches; index arithmetic, tensor maps and loads of weights may come before. What the kernel before wrote is not
+// read by __ldg or through __restrict__: such loads have moved above the wait. Attention alone reads step arrays and old K/V
+// early: between whoever writes those and attention stands a kernel that waits first and releases its dependents then.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -96,7 +96,7 @@ LinearFinish taking(const PendingNorm& pending) {
   return f;
 }
 
-/// The segments of a weight that linear_takes, each in a launch that finishes.
+/// The segments of a weight that linear_finishes serves, each in a launch that finishes.
 void fused(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const float* bias, float* out,
            const LinearFinish& finish) {
   for (const WeightSegment& s : w.segments())
@@ -144,6 +144,10 @@ void linear(Context& context, LinearScratch& scratch, const CudaWeight& w, const
 }
 
 bool linear_takes(const LinearScratch& scratch, const CudaWeight& w, const Activation& x) {
+  return std::ranges::none_of(w.segments(), [](const WeightSegment& s) { return s.dtype == DType::kF16; }) && linear_finishes(scratch, w, x);
+}
+
+bool linear_finishes(const LinearScratch& scratch, const CudaWeight& w, const Activation& x) {
   if (x.rows > kFusedRows || x.bf16 == nullptr) return false;
   return std::ranges::all_of(w.segments(), [&](const WeightSegment& s) {
     const bool served = s.dtype == DType::kF8E4M3 ? f8_fast(s, x.cols) : is_half(s.dtype) && whole_chunks(x.cols);
@@ -152,12 +156,12 @@ bool linear_takes(const LinearScratch& scratch, const CudaWeight& w, const Activ
 }
 
 bool swiglu_fuses(const LinearScratch& scratch, const CudaWeight& w, const Activation& x, const Activation& out) {
-  return w.segments().size() == 1 && w.rows() % 16 == 0 && out.forms == kActBF16 && linear_takes(scratch, w, x);
+  return w.segments().size() == 1 && w.rows() % 16 == 0 && out.forms == kActBF16 && linear_finishes(scratch, w, x);
 }
 
 bool add_norm_fuses(const LinearScratch& scratch, const CudaWeight& w, const Activation& x, const Activation* out) {
   return w.segments().size() == 1 && w.rows() % 32 == 0 && w.rows() <= kFusedCols && (out == nullptr || out->forms == kActBF16) &&
-         linear_takes(scratch, w, x);
+         linear_finishes(scratch, w, x);
 }
 
 void fused_swiglu(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const PendingNorm& pending,

@@ -37,7 +37,9 @@ struct PendingNorm {
 void linear(Context& context, LinearScratch& scratch, const CudaWeight& w, const Activation& x, const float* bias, float* out,
             const PendingNorm& pending = {});
 
-/// Whether tensor-core kernels that finish their sums serve w for these few rows, so that they may take a pending norm.
+/// Whether tensor-core kernels that finish their sums serve w for these few rows.
+bool linear_finishes(const LinearScratch& scratch, const CudaWeight& w, const Activation& x);
+/// Whether they may take a pending norm, too: F16 ones may not, since rows without their factor can leave the range of a half.
 bool linear_takes(const LinearScratch& scratch, const CudaWeight& w, const Activation& x);
 /// Whether fused_swiglu and fused_add_norm may be called: one such launch, which makes the forms of out.
 bool swiglu_fuses(const LinearScratch& scratch, const CudaWeight& w, const Activation& x, const Activation& out);

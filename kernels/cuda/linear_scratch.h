@@ -25,7 +25,7 @@ int64_t slice_rows(int64_t cols);
 struct LinearChoice {
   bool blas = false;
   TileShape shape;  // otherwise
-  TileShape fused;  // of BF16 and F16 weights: the shape with several warps sharing K, which can finish more; wk 1: none
+  TileShape fused;  // of BF16, F16 and FP8 weights: the shape with several warps sharing K, which can finish more; wk 1: none
 };
 
 class LinearScratch {

@@ -18,7 +18,7 @@ size_t shared_bytes(DType dtype, const TileShape& s, int32_t m) {
   return is_block(dtype) ? quant_shared_bytes(dtype, s, m) : float_shared_bytes(s, m);
 }
 
-constexpr size_t kStaticBytes = 256;  // of shared memory that a kernel has beside the dynamic, at most
+constexpr size_t kStaticBytes = 512;  // of shared memory that a kernel has beside the dynamic, at most
 
 /// Blocks of the shape that an SM can hold by shared memory, at most 2 (the kernels' registers).
 int32_t resident_blocks(const Context& context, DType dtype, const TileShape& s, int32_t m) {

@@ -129,3 +129,25 @@ TEST_CASE("dummy weights are the tiny model") {
       for (size_t i = 0; i < dummy.size(); ++i) CHECK(dummy[i] == Approx(stored[i]).margin(1e-4));
     }
 }
+
+TEST_CASE("dummy FP8 weights and their scales live as long as the model, on backends that copy them and on those that do not") {
+  const Golden golden = read_golden("qwen3-fp8-block");
+  MemoryCheckpoint empty(CheckpointKind::kSafetensors);
+  empty.set_file("config.json", golden.config.dump());
+  const std::vector<int32_t>& ids = golden.prompts[1].ids;
+  const std::vector<int32_t> last = {static_cast<int32_t>(ids.size()) - 1};
+  std::vector<float> logits[2];
+  for (const char* backend : {"reference", "cpu"}) {
+    const auto runner = runner_of(empty, {.backend = backend, .dummy = true, .dummy_seed = 7});
+    const std::vector<std::vector<std::byte>> others(64, std::vector<std::byte>(1 << 12, std::byte{0x7f}));  // over freed memory
+    logits[std::string_view(backend) == "cpu"] = runner->run(ids, last);
+    CHECK(others.back()[0] == std::byte{0x7f});
+  }
+  REQUIRE(logits[0].size() == logits[1].size());
+  double largest = 0;
+  for (size_t i = 0; i < logits[0].size(); ++i) {
+    largest = std::max(largest, std::fabs(double{logits[0][i]}));
+    CHECK(logits[1][i] == Approx(logits[0][i]).margin(0.02));
+  }
+  CHECK(largest > 0.1);
+}

@@ -47,15 +47,31 @@ TEST_CASE("every decode step of one row a span has its graphs") {
   CHECK(keys.back().context == 5000);
 }
 
-TEST_CASE("with drafts: plain steps, then steps of full drafts, rows held to the largest step") {
-  const auto keys = usual_graphs({.slots = 4, .max_rows = 16, .context = 1024, .drafts = 4, .draft_span_rows = 17});
+TEST_CASE("with drafts: plain steps, then steps of full drafts of any number of sequences, rows held to the largest step") {
+  const auto keys = usual_graphs({.slots = 30, .max_rows = 152, .context = 1024, .drafts = 4, .draft_span_rows = 17});
   std::set<StepKey> plain, verify;
   for (const StepKey& key : keys) {
     CHECK(key.drafts);
     (key.span_rows == 1 ? plain : verify).insert(key.of_forward());
   }
-  CHECK(plain.size() == 3);
-  CHECK(verify.size() == 3);
-  CHECK(verify.contains({8, 1, 17, 1024, CommitVariant::kGreedy, false}));
-  CHECK(verify.contains({16, 4, 17, 1024, CommitVariant::kGreedy, false}));
+  CHECK(plain.size() == 7);
+  // as CudaExecutor::lay_out pads a step of so many sequences: 100 rows of 20 sequences are 104, of 24 spans
+  for (int32_t running = 1; running <= 30; ++running)
+    CHECK(verify.contains({padded_rows(5 * running), padded_rows(running), 17, 1024, CommitVariant::kGreedy, false}));
+  CHECK(verify.contains({104, 24, 17, 1024, CommitVariant::kGreedy, false}));
+  CHECK(verify.size() < 31);
+  const auto held = usual_graphs({.slots = 4, .max_rows = 16, .context = 1024, .drafts = 4, .draft_span_rows = 17});
+  for (const StepKey& key : held) CHECK(key.rows <= 16);
+}
+
+TEST_CASE("however many sequences and tokens, the usual graphs are few, and the short contexts are among them") {
+  std::set<StepKey> forwards, commits;
+  for (const StepKey& key : usual_graphs({.slots = 4096, .max_rows = 20480, .context = 131072, .drafts = 4, .draft_span_rows = 17})) {
+    forwards.insert(key.of_forward());
+    commits.insert(key.of_commit());
+  }
+  CHECK(forwards.size() <= kUsualGraphs);
+  CHECK(commits.size() <= kUsualGraphs);
+  CHECK(forwards.size() + commits.size() > kUsualGraphs);
+  CHECK(forwards.contains({256, 256, 1, 1024, CommitVariant::kGreedy, false}));
 }

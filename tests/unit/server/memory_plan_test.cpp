@@ -64,7 +64,7 @@ TEST_CASE("no more cache than twice what the slots can fill") {
 }
 
 TEST_CASE("a context that does not fit shrinks to whole blocks, and both numbers are said") {
-  // 9 GiB fixed, 256 MiB reserve; 21 GiB allowed leave 11.75 GiB: per token 128 KiB of cache and 1 KiB of slots
+  // 9 GiB fixed, 512 MiB reserve; 21 GiB allowed leave 11.75 GiB: per token 128 KiB of cache and 1 KiB of slots
   const DeviceMemory memory{42 * kGiB, 42 * kGiB};
   const auto plan = plan_memory(config(), kBatch, 131072, memory, needs());
   REQUIRE(plan.ok());
@@ -125,9 +125,15 @@ TEST_CASE("a cache of a given size is exact") {
   given.kv_cache_memory_bytes = 64 * kMiB;
   CHECK(plan_memory(given, {4, 512}, 4096, memory, needs())->context == 512);
   given.kv_cache_memory_bytes = 40 * kGiB;
-  CHECK(refusal(plan_memory(given, {4, 512}, 4096, memory, needs())).find("kv cache 40.00 GiB") != std::string::npos);
+  const std::string much = refusal(plan_memory(given, {4, 512}, 4096, memory, needs()));
+  INFO(much);
+  CHECK(much.find("kv-cache-memory-bytes 40.00 GiB is more than the ") == 0);
+  CHECK(much.find("lower it or leave it out") != std::string::npos);
   given.kv_cache_memory_bytes = 1;
-  CHECK_FALSE(plan_memory(given, {4, 512}, 4096, memory, needs()).ok());
+  const std::string little = refusal(plan_memory(given, {4, 512}, 4096, memory, needs()));
+  INFO(little);
+  CHECK(little.find("kv-cache-memory-bytes 1 MiB is less than the ") == 0);
+  CHECK(little.find("raise it, or leave it out") != std::string::npos);
 }
 
 TEST_CASE("batches: what is given wins, what is open follows it, and memory chooses among the GPU's") {
