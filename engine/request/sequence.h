@@ -10,6 +10,7 @@
 #include "engine/base/clock.h"
 #include "engine/cache/block_table.h"
 #include "engine/request/request.h"
+#include "engine/spec/draft_policy.h"
 
 namespace slipstream {
 
@@ -57,6 +58,7 @@ class Sequence {
   int32_t in_flight_max = 0;        // most tokens that unread plans may emit
   int32_t in_flight_min = 0;        // tokens that they emit for sure, unless the sequence ends or starves
   int32_t drafts_due = 0;           // drafts that the last plan asked the device to propose
+  Acceptance acceptance;            // of its drafts
   uint64_t last_step = 0;           // last plan that names it
 
   // ---- cache ----

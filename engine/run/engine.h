@@ -13,6 +13,7 @@
 #include "engine/request/request.h"
 #include "engine/run/step_executor.h"
 #include "engine/schedule/step_plan.h"
+#include "engine/spec/draft_policy.h"
 
 namespace slipstream {
 
@@ -31,6 +32,7 @@ struct EngineLimits {
   std::chrono::milliseconds step_budget{50};
   std::chrono::seconds watchdog{30};      // a step that takes longer ends the process with 71
   int32_t max_draft_tokens = 0;           // 0: no speculation
+  DraftMode draft_mode = DraftMode::kFixed;
 };
 
 /// Numbers for /metrics and /v1/info; read at any time from any thread.
@@ -43,6 +45,7 @@ struct EngineStats {
   int64_t non_finite_rows = 0, invariant_failures = 0;
   int64_t drafts = 0, draft_tokens = 0, accepted_tokens = 0;
   std::vector<int64_t> accepted_per_position;
+  int64_t draft_probes = 0;               // DraftPolicy::probes
   double last_step_age_s = 0;             // since a step finished; 0 when idle
   double last_step_ms = 0;
 };

@@ -26,6 +26,7 @@ Scheduler::Scheduler(const EngineLimits& limits, const Clock* clock, SchedulerHo
       pool_(limits.num_blocks),
       prefix_(&pool_, limits.block_tokens),
       chunk_budget_(static_cast<double>(limits.step_budget.count()), limits.max_batched_tokens),
+      policy_(limits.draft_mode, limits.max_draft_tokens),
       generations_(static_cast<size_t>(limits.max_num_seqs), 0) {
   for (int32_t slot = limits.max_num_seqs - 1; slot >= 0; --slot) free_slots_.push_back(slot);
   counters_.accepted_per_position.assign(static_cast<size_t>(limits.max_draft_tokens), 0);
@@ -99,27 +100,32 @@ void Scheduler::sweep() {
   }
 }
 
-int32_t Scheduler::draft_width(int32_t decoding) const {
-  if (limits_.max_draft_tokens == 0 || decoding == 0) return 0;
+int32_t Scheduler::draft_rows(int32_t decoding) const {
   // A quarter of the rows stays for prompts.
-  const int32_t rows = limits_.max_batched_tokens - limits_.max_batched_tokens / 4;
-  return std::clamp(rows / decoding - 1, 0, limits_.max_draft_tokens);
+  return std::max(0, limits_.max_batched_tokens - limits_.max_batched_tokens / 4 - decoding);
 }
 
 void Scheduler::plan_decodes(StepPlan* plan, InFlight* flight) {
   const auto running = ordered(is_running);
-  const int32_t width = draft_width(static_cast<int32_t>(running.size()));
-  for (const auto& sequence : running) {
+  const int32_t rows_for_drafts = draft_rows(static_cast<int32_t>(running.size()));
+  candidates_.clear();
+  for (const auto& sequence : running)
+    candidates_.push_back({&sequence->acceptance, sequence->request->speculate ? limits_.max_draft_tokens : 0});
+  // What the device drafts behind this step, for the next: what it drafted behind the last one is verified now.
+  const std::vector<int32_t>& widths = policy_.choose(candidates_, rows_for_drafts);
+  for (size_t i = 0; i < running.size(); ++i) {
+    const std::shared_ptr<Sequence>& sequence = running[i];
     if (sequence->state() != SequenceState::kRunning) continue;  // preempted for an older one just now
     const int32_t budget = sequence->request->sampling.max_tokens - sequence->emitted() - sequence->in_flight_min;
     if (budget <= 0) continue;  // plans in flight finish it
-    const int32_t rows = std::min({1 + sequence->drafts_due, 1 + width, budget,
-                                   limits_.max_batched_tokens - plan->total_rows});
+    // A row for each of those behind, who may have come since the drafts were asked for.
+    const int32_t left = limits_.max_batched_tokens - plan->total_rows, behind = static_cast<int32_t>(running.size() - i - 1);
+    const int32_t rows = std::min({1 + sequence->drafts_due, budget, std::max(left - behind, std::min(left, 1))});
     if (rows <= 0) break;  // more sequences than rows: the oldest go first
     // The device may stand as far as every unread token; its last token is not in the cache yet.
     const int32_t reach = std::min(sequence->length() + sequence->in_flight_max - 1 + rows, sequence->total_limit());
     if (make_room(*sequence, reach, plan) != Room::kGranted) continue;
-    plan_decode(sequence, rows, width, plan, flight);
+    plan_decode(sequence, rows, widths[i], plan, flight);
   }
 }
 
@@ -131,7 +137,7 @@ void Scheduler::plan_decode(const std::shared_ptr<Sequence>& sequence, int32_t r
   span.kind = rows > 1 ? SpanKind::kVerify : SpanKind::kDecode;
   span.start = sequence->length() + sequence->in_flight_max - 1;
   span.rows = rows;
-  span.draft_rows_next = sequence->request->speculate ? width : 0;
+  span.draft_rows_next = width;
   span.logits = rows > 1 ? LogitsWanted::kAll : LogitsWanted::kLast;
   plan->spans.push_back(span);
   plan->total_rows += rows;
@@ -200,6 +206,7 @@ bool Scheduler::admit(const std::shared_ptr<Sequence>& sequence, StepPlan* plan)
   if (first_time) {
     sequence->cached_prompt_tokens = std::min(sequence->planned, sequence->prompt_tokens);
     sequence->first_scheduled = clock_->now();
+    sequence->acceptance = policy_.fresh();
     counters_.prefix_queries_tokens += sequence->prompt_tokens;
     counters_.prefix_hit_tokens += sequence->cached_prompt_tokens;
     if (sequence->choice == 0) family.first_scheduled = sequence->first_scheduled;
@@ -234,7 +241,7 @@ void Scheduler::plan_chunk(const std::shared_ptr<Sequence>& sequence, int32_t ro
   span.start = sequence->planned;
   span.rows = rows;
   span.logits = last ? LogitsWanted::kLast : LogitsWanted::kNone;
-  if (last && sequence->request->speculate) span.draft_rows_next = limits_.max_draft_tokens;
+  if (last && sequence->request->speculate && limits_.draft_mode == DraftMode::kFixed) span.draft_rows_next = limits_.max_draft_tokens;
   sequence->planned += rows;
   sequence->last_step = plan->step;
   if (last) {

@@ -20,6 +20,7 @@
 #include "engine/run/engine.h"
 #include "engine/schedule/chunk_budget.h"
 #include "engine/schedule/step_plan.h"
+#include "engine/spec/draft_policy.h"
 
 namespace slipstream {
 
@@ -97,7 +98,8 @@ class Scheduler {
   Room make_room(Sequence& sequence, int32_t tokens, StepPlan* plan);
   void grant(const Sequence& sequence, const std::vector<int32_t>& blocks, StepPlan* plan) const;
   void preempt(Sequence& sequence);
-  int32_t draft_width(int32_t decoding) const;
+  /// Drafts that sequences of a step may have, all together.
+  int32_t draft_rows(int32_t decoding) const;
   std::vector<std::shared_ptr<Sequence>> ordered(bool (*wanted)(const Sequence&)) const;
   bool may_start(const Sequence& sequence) const;
 
@@ -121,6 +123,7 @@ class Scheduler {
   BlockPool pool_;
   PrefixCache prefix_;
   ChunkBudget chunk_budget_;
+  DraftPolicy policy_;
 
   std::vector<std::shared_ptr<Sequence>> live_;  // every sequence that has not ended
   std::vector<std::unique_ptr<Family>> families_;
@@ -129,6 +132,7 @@ class Scheduler {
   std::deque<Quarantined> quarantine_;
   int32_t quarantined_blocks_ = 0;               // of them, those that will become available
   std::vector<SlotCommand> pending_releases_;
+  std::vector<DraftPolicy::Candidate> candidates_;  // of the plan in hand
   std::deque<InFlight> in_flight_;
   uint64_t next_step_ = 1;
   uint64_t last_read_ = 0;

@@ -16,6 +16,7 @@ void Scheduler::apply(const StepResult& result, double step_ms) {
   ++counters_.steps;
   counters_.last_step_ms = step_ms;
   chunk_budget_.record(flight.decode_rows, flight.prefill_rows, step_ms);
+  if (flight.prefill_rows == 0) policy_.record_step(flight.decode_rows, step_ms);
 }
 
 void Scheduler::apply_span(const PlannedSpan& planned, const SpanResult& result) {
@@ -34,6 +35,8 @@ void Scheduler::apply_span(const PlannedSpan& planned, const SpanResult& result)
     counters_.prompt_tokens += planned.rows;
     if (holds_slot) sequence->computed = planned.end;
   }
+  if (planned.kind == SpanKind::kVerify && !result.starved)
+    policy_.record_span(planned.rows - 1, result.accepted, result.done != DoneReason::kNone, &sequence->acceptance);
   if (result.drafted > 0) {
     ++counters_.drafts;
     counters_.draft_tokens += result.drafted;
@@ -174,6 +177,7 @@ void Scheduler::end_all(ErrorCause cause, const std::string& text) {
 void Scheduler::fill(EngineStats* stats) const {
   *stats = counters_;
   for (const auto& sequence : live_) (sequence->waits() ? stats->waiting : stats->running) += 1;
+  stats->draft_probes = policy_.probes();
   stats->blocks_total = pool_.total();
   stats->blocks_used = pool_.referenced();
   stats->blocks_cached = pool_.cached();
