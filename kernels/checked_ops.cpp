@@ -269,6 +269,13 @@ void CheckedOps::rms_norm(const float* x, int32_t rows, const float* weight, flo
   compare_norm("rms_norm", input, rows, weight, eps, *out);
 }
 
+void CheckedOps::store_rows(const float* x, int32_t rows, Activation* out) {
+  if (!checks("store_rows", nullptr)) return inner().store_rows(x, rows, out);
+  const std::vector<float> want = host(x, rows * out->cols);
+  inner().store_rows(x, rows, out);
+  compare_activation("store_rows", *out, want, kFloatBound);
+}
+
 void CheckedOps::linear(const Weight& w, const Activation& x, const float* bias, float* out) {
   inner().linear(checked(w).inner(), x, bias, out);
   if (!checks("linear", &w) || x.rows == 0) return;

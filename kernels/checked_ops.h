@@ -67,6 +67,7 @@ class CheckedOps final : public ForwardingOps {
   Activation make_activation(int32_t max_rows, int64_t cols, uint8_t forms) override;
   void embed(const Weight& table, const StepInputs& step, float scale, float* out) override;
   void rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) override;
+  void store_rows(const float* x, int32_t rows, Activation* out) override;
   void linear(const Weight& w, const Activation& x, const float* bias, float* out) override;
   void row_linear_partials(const Weight& w, const Activation& x, float* partials) override;
   void qkv_norm_rope_cache(const QkvParams& params) override;

@@ -232,6 +232,8 @@ class Ops {
   virtual void embed(const Weight& table, const StepInputs& step, float scale, float* out) = 0;
   /// out = x / sqrt(mean(x^2) + eps) * weight, in every form of out.  x [rows, out->cols]
   virtual void rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) = 0;
+  /// out = x, in every form of out.  x [rows, out->cols]
+  virtual void store_rows(const float* x, int32_t rows, Activation* out) = 0;
   /// out = x W^T + bias.  out [x.rows, w.rows()], bias [w.rows()] or null
   virtual void linear(const Weight& w, const Activation& x, const float* bias, float* out) = 0;
   /// partials[s, r, :] = the chain of local shard s.  w is kRowLinear; partials [local_shards, x.rows, w.rows()]

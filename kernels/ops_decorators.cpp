@@ -32,6 +32,12 @@ void ForwardingOps::rms_norm(const float* x, int32_t rows, const float* weight, 
   after("rms_norm", first_value(out));
 }
 
+void ForwardingOps::store_rows(const float* x, int32_t rows, Activation* out) {
+  before("store_rows");
+  inner_.store_rows(x, rows, out);
+  after("store_rows", first_value(out));
+}
+
 void ForwardingOps::linear(const Weight& w, const Activation& x, const float* bias, float* out) {
   before("linear");
   inner_.linear(w, x, bias, out);

@@ -146,6 +146,13 @@ void CpuOps::rms_norm(const float* x, int32_t rows, const float* weight, float e
   });
 }
 
+void CpuOps::store_rows(const float* x, int32_t rows, Activation* out) {
+  CHECK(rows <= out->max_rows, "more rows than the activation holds");
+  out->rows = rows;
+  for_rows(rows, out->cols,
+           [&](int64_t r, int32_t) { kernels_.element->store(x + r * out->cols, out->cols, activation_row(*out, r)); });
+}
+
 void CpuOps::swiglu(const float* gate_up, int32_t rows, Activation* out) {
   CHECK(rows <= out->max_rows, "more rows than the activation holds");
   out->rows = rows;

@@ -138,6 +138,13 @@ void CudaOps::rms_norm(const float* x, int32_t rows, const float* weight, float 
   cuda::rms_norm(context_, x, rows, weight, eps, read_forms(*out, rows));
 }
 
+void CudaOps::store_rows(const float* x, int32_t rows, Activation* out) {
+  CHECK(rows <= out->max_rows, "more rows than the activation holds");
+  out->rows = rows;
+  if (out->bf16 == pending_of_) pending_of_ = nullptr;
+  cuda::store_rows(context_, x, read_forms(*out, rows));
+}
+
 void CudaOps::linear(const Weight& w, const Activation& x, const float* bias, float* out) {
   cuda::linear(context_, linear_scratch_, own(w), x, bias, out, take_pending(own(w), x));
 }

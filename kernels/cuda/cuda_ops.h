@@ -48,6 +48,7 @@ class CudaOps final : public Ops {
   bool narrow_step(const StepInputs& step, StepInputs* narrow) override;
   void embed(const Weight& table, const StepInputs& step, float scale, float* out) override;
   void rms_norm(const float* x, int32_t rows, const float* weight, float eps, Activation* out) override;
+  void store_rows(const float* x, int32_t rows, Activation* out) override;
   void linear(const Weight& w, const Activation& x, const float* bias, float* out) override;
   void row_linear_partials(const Weight& w, const Activation& x, float* partials) override;
   void qkv_norm_rope_cache(const QkvParams& params) override;

@@ -178,7 +178,6 @@ __global__ void forms_kernel(const float* from, Forms x) {
   release_dependents();
   wait_for_inputs();
   if (col < x.cols) v = *reinterpret_cast<const float4*>(from + row * x.cols + col);
-  x.f32 = nullptr;
   emit(x, row, col, v, col < x.cols);
 }
 
@@ -433,11 +432,18 @@ void finish_norm(Context& context, const Activation& x, const float* squares, in
   launch(context, "finish_norm", finish_norm_kernel, dim3(static_cast<unsigned>(x.rows)), dim3(512), 0, x.bf16, x.cols, squares, groups, eps);
 }
 
+void store_rows(Context& context, const float* x, const Activation& out) {
+  if (out.rows == 0) return;
+  const int threads = static_cast<int>(std::clamp<int64_t>((out.cols / 4 + 31) / 32 * 32, 32, 256));
+  const dim3 grid(static_cast<unsigned>(out.rows), static_cast<unsigned>((out.cols / 4 + threads - 1) / threads));
+  launch(context, "store_rows", forms_kernel, grid, dim3(static_cast<unsigned>(threads)), 0, x, forms_of(out));
+}
+
 void fill_forms(Context& context, const Activation& x) {
-  if (x.rows == 0 || (x.forms & ~kActF32) == 0) return;
-  const int threads = static_cast<int>(std::clamp<int64_t>((x.cols / 4 + 31) / 32 * 32, 32, 256));
-  const dim3 grid(static_cast<unsigned>(x.rows), static_cast<unsigned>((x.cols / 4 + threads - 1) / threads));
-  launch(context, "fill_forms", forms_kernel, grid, dim3(static_cast<unsigned>(threads)), 0, x.f32, forms_of(x));
+  if ((x.forms & ~kActF32) == 0) return;
+  Activation others = x;
+  others.forms &= static_cast<uint8_t>(~kActF32);
+  store_rows(context, x.f32, others);
 }
 
 void qkv_norm_rope_cache(Context& context, const QkvParams& p, const StepView& step) {

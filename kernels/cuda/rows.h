@@ -31,7 +31,10 @@ void swiglu(Context& context, const float* gate_up, int32_t rows, const Activati
 /// squares [x.rows, groups]; x.cols is even
 void finish_norm(Context& context, const Activation& x, const float* squares, int32_t groups, float eps);
 
-/// Fills every form of x from x.f32.
+/// Writes every form of out from x.  x [out.rows, out.cols]
+void store_rows(Context& context, const float* x, const Activation& out);
+
+/// Fills every other form of x from x.f32.
 void fill_forms(Context& context, const Activation& x);
 
 /// q/k norm, RoPE of q and k, k and v rounded into the cache at their positions. params.step is not read.

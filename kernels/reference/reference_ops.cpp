@@ -117,6 +117,11 @@ void ReferenceOps::rms_norm(const float* x, int32_t rows, const float* weight, f
   for (int32_t r = 0; r < rows; ++r) norm_row(x + r * out->cols, out->cols, weight, eps, out->f32 + r * out->cols);
 }
 
+void ReferenceOps::store_rows(const float* x, int32_t rows, Activation* out) {
+  begin(out, rows);
+  std::memcpy(out->f32, x, static_cast<size_t>(rows) * static_cast<size_t>(out->cols) * sizeof(float));
+}
+
 void ReferenceOps::shard_products(const Weight& w, const Activation& x, int32_t shards, float* partials) {
   CHECK(x.cols == w.cols() && x.f32 != nullptr, "the activation does not fit the weight");
   const int64_t width = w.cols() / shards;

@@ -60,6 +60,36 @@ TEST_CASE("rms_norm and its int8 form", "[norm]") {
   }
 }
 
+TEST_CASE("store_rows gives every form of the rows themselves", "[move]") {
+  constexpr int64_t kCols = 96;
+  constexpr int32_t kRows = 3;
+  std::mt19937 rng(5);
+  const auto x = random_floats(rng, kRows * kCols, 40.0f);
+  for (const std::string& isa : instruction_sets()) {
+    auto ops = cpu(2, isa);
+    Activation out = ops->make_activation(kRows, kCols, kActF32 | kActInt8Block32);
+    ops->store_rows(x.data(), kRows, &out);
+    REQUIRE(out.rows == kRows);
+    CHECK(same_bits(out.f32, x.data(), x.size()));
+    for (size_t b = 0; b < x.size() / 32; ++b) {
+      float largest = 0;
+      int32_t sum = 0;
+      for (size_t i = b * 32; i < b * 32 + 32; ++i) {
+        largest = std::max(largest, std::fabs(x[i]));
+        CHECK(out.q[i] == static_cast<int>(std::lround(x[i] / out.scale[b])));
+        sum += out.q[i];
+      }
+      CHECK(out.scale[b] == Approx(largest / 127));
+      CHECK(out.sum[b] == sum);
+    }
+  }
+  const auto reference = make_reference_ops();
+  Activation out = reference->make_activation(kRows, kCols, kActF32);
+  reference->store_rows(x.data(), 2, &out);
+  CHECK(out.rows == 2);
+  CHECK(same_bits(out.f32, x.data(), 2 * kCols));
+}
+
 TEST_CASE("swiglu", "[swiglu]") {
   const int64_t cols = GENERATE(32, 45, 1536);
   const int32_t rows = 3;
