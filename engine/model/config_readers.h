@@ -19,9 +19,15 @@ inline constexpr int64_t kMaxContext = 1 << 26;
 inline constexpr uint64_t kMaxConfigBytes = 4u << 20;
 
 class JsonFields;
+class MetaFields;
 
 /// quantization_config of config.json (`root`): FP8 weights, none, or why what it says is not served.
 Result<Fp8Scheme> read_fp8_scheme(const JsonFields& root);
+/// Theta and scaling of config.json (`root`): rope_parameters (transformers 5), else rope_scaling; "rope_theta" may stand in
+/// it or beside it.
+Status read_json_rope(const JsonFields& root, ModelConfig& c);
+/// The same from GGUF keys under `arch`, and from rope_freqs.weight.
+Status read_gguf_rope(const Checkpoint& checkpoint, const MetaFields& arch, ModelConfig& c);
 Result<ModelConfig> read_safetensors_config(const Checkpoint& checkpoint);
 Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint);
 

@@ -7,12 +7,9 @@
 #include "engine/model/config_readers.h"
 
 namespace slipstream {
-namespace {
 
-using nlohmann::json;
-
-/// The RoPE object: rope_parameters (transformers 5), else rope_scaling; "rope_theta" may stand in it or beside it.
-Status read_rope(const JsonFields& root, ModelConfig& c) {
+Status read_json_rope(const JsonFields& root, ModelConfig& c) {
+  using nlohmann::json;
   static const json kEmpty = json::object();
   const char* key = root.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   const json& object = root.has(key) ? root.at(key) : kEmpty;
@@ -98,6 +95,10 @@ Status read_rope(const JsonFields& root, ModelConfig& c) {
   }
   return Ok{};
 }
+
+namespace {
+
+using nlohmann::json;
 
 Status read_window(const JsonFields& root, const Architecture& a, ModelConfig& c) {
   if (a.window == WindowRule::kAllLayers) {
@@ -200,7 +201,7 @@ Result<ModelConfig> read_safetensors_config(const Checkpoint& checkpoint) {
   }
   c.qk_norm = a->qk_norm;
   c.rope_style = RopeStyle::kHalfSplit;
-  SLIP_RETURN_IF_ERROR(read_rope(root, c));
+  SLIP_RETURN_IF_ERROR(read_json_rope(root, c));
   SLIP_RETURN_IF_ERROR(read_window(root, *a, c));
 
   // Each tensor states its own dtype; this one is for weights that are not there (--load-format dummy).

@@ -14,6 +14,10 @@ class DenseDecoder final : public Model {
   DenseDecoder(WeightLoader& loader, DecoderWeights weights);
 
   const ModelConfig& config() const override { return config_; }
+  ModelEnds ends() const override {
+    const Weight* embedding = weights_.embedding.get();
+    return {embedding, weights_.head ? weights_.head.get() : embedding, 1, 0};
+  }
   std::vector<CacheGroupSpec> cache_groups() const override;
   void forward(const StepInputs& step, const KvViews& kv, Taps* taps) override;
   const float* head() override;

@@ -56,10 +56,20 @@ struct LoadOptions {
   std::vector<std::string>* notes = nullptr;  // gets one line for each kind of tensor that is read and not used
 };
 
+/// The two ends of a model, which a drafter borrows: it embeds tokens and scores hidden states as its target does.
+struct ModelEnds {
+  const Weight* embedding = nullptr;  // [vocab, hidden]
+  const Weight* head = nullptr;       // [vocab, hidden]; the embedding again where the two are tied
+  float embedding_scale = 1;          // factor of a row that was looked up
+  float logit_softcap = 0;            // c: a logit x becomes c tanh(x / c). 0: none
+};
+
 class Model {
  public:
   virtual ~Model() = default;
   virtual const ModelConfig& config() const = 0;
+  /// The weights live as long as the model.
+  virtual ModelEnds ends() const = 0;
   virtual std::vector<CacheGroupSpec> cache_groups() const = 0;
   /// Runs all layers on step.rows rows and writes logits of step.logit_rows: [logit_rows.size(), vocab].
   /// Forward and head are separate so that a commit can follow masks (engine/README.md, the step).

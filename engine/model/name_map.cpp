@@ -15,7 +15,7 @@ struct RoleNames {
 };
 
 // In the order of Role.
-constexpr std::array<RoleNames, 14> kNames = {{
+constexpr std::array<RoleNames, 16> kNames = {{
     {false, "model.embed_tokens", "token_embd"},
     {false, "model.norm", "output_norm"},
     {false, "lm_head", "output"},
@@ -30,6 +30,8 @@ constexpr std::array<RoleNames, 14> kNames = {{
     {true, "mlp.gate_proj", "ffn_gate"},
     {true, "mlp.up_proj", "ffn_up"},
     {true, "mlp.down_proj", "ffn_down"},
+    {false, "model.fc", "fc"},
+    {false, "model.hidden_norm", "enc.output_norm"},
 }};
 
 }  // namespace
@@ -49,5 +51,7 @@ bool may_be_left_over(CheckpointKind kind, std::string_view name, bool tied_embe
   if (name.ends_with(".rotary_emb.inv_freq") || name == "rotary_emb.inv_freq" || is_cache_scale(name)) return true;
   return tied_embedding && name == "lm_head.weight";
 }
+
+const TensorNames kDecoderNames = {tensor_name, may_be_left_over};
 
 }  // namespace slipstream

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "engine/model/architecture.h"
+#include "engine/model/dummy_model.h"
 #include "engine/model/weight_loader.h"
 
 namespace slipstream {
@@ -102,7 +103,9 @@ Result<std::unique_ptr<Model>> load_model(Checkpoint& checkpoint, const ModelCon
   const Architecture* architecture = find_architecture(config.architecture);
   if (architecture == nullptr) return architecture_refusal(config.architecture);
   WeightLoader loader(checkpoint, config, ops, options);
-  if (options.dummy) SLIP_RETURN_IF_ERROR(loader.use_dummy_weights());
+  if (options.dummy)
+    SLIP_RETURN_IF_ERROR(loader.use_dummy_weights(
+        decoder_tensors(config, options.dummy_format.value_or(config.weights_dtype))));
   SLIP_RETURN_IF_ERROR(loader.check());
   SLIP_TRY(std::unique_ptr<Model> model, architecture->load(loader));
   SLIP_RETURN_IF_ERROR(loader.finish());

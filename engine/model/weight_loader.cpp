@@ -5,21 +5,25 @@
 #include <filesystem>
 #include <iterator>
 
-#include "engine/model/dummy_model.h"
 #include "engine/model/float_values.h"
 
 namespace slipstream {
-WeightLoader::WeightLoader(Checkpoint& checkpoint, const ModelConfig& config, Ops& ops, const LoadOptions& options)
-    : checkpoint_(&checkpoint), config_(config), ops_(ops), options_(options), bytes_total_(checkpoint.total_bytes()) {
+WeightLoader::WeightLoader(Checkpoint& checkpoint, const ModelConfig& config, Ops& ops, const LoadOptions& options,
+                           const TensorNames& names)
+    : checkpoint_(&checkpoint),
+      config_(config),
+      ops_(ops),
+      options_(options),
+      names_(names),
+      bytes_total_(checkpoint.total_bytes()) {
   CHECK(options.max_rows >= 1 && options.max_logit_rows >= 1, "LoadOptions need the rows of the largest step");
 }
 
-Status WeightLoader::use_dummy_weights() {
+Status WeightLoader::use_dummy_weights(const std::vector<DummyTensor>& tensors) {
   std::error_code error;
   const std::filesystem::path path(checkpoint_->path());
   const std::string folder = std::filesystem::is_directory(path, error) ? path.string() : path.parent_path().string();
-  SLIP_TRY(dummy_, make_dummy_checkpoint(folder.empty() ? "." : folder, options_.dummy_seed,
-                                         decoder_tensors(config_, options_.dummy_format.value_or(config_.weights_dtype)), DummyBytes::kSmall));
+  SLIP_TRY(dummy_, make_dummy_checkpoint(folder.empty() ? "." : folder, options_.dummy_seed, tensors, DummyBytes::kSmall));
   checkpoint_ = dummy_.get();
   bytes_total_ = checkpoint_->total_bytes();
   return Ok{};
@@ -35,7 +39,8 @@ Status WeightLoader::check() {
   return Ok{};
 }
 
-Result<const TensorEntry*> WeightLoader::take(const std::string& name, std::initializer_list<int64_t> shape) {
+Result<const TensorEntry*> WeightLoader::take(const std::string& name, std::initializer_list<int64_t> shape,
+                                               bool again) {
   if (checkpoint_->find(name) == nullptr)
     return corrupt("tensor '" + name + "' is missing from " + checkpoint_->path() + "; the model config says '" +
                    config_.architecture + "' with " + std::to_string(config_.layers) + " layers");
@@ -43,8 +48,12 @@ Result<const TensorEntry*> WeightLoader::take(const std::string& name, std::init
   if (entry->shape != std::vector<int64_t>(shape))
     return corrupt("tensor '" + name + "' has shape " + shape_text(entry->shape) + ", the model config says " +
                    shape_text(shape));
-  CHECK(taken_.insert(entry).second, "tensor taken twice: " + name);
+  mark_taken(*entry, again);
   return entry;
+}
+
+void WeightLoader::mark_taken(const TensorEntry& entry, bool again) {
+  CHECK(taken_.insert(&entry).second != again, "tensor taken twice, or not taken before: " + entry.name);
 }
 
 void WeightLoader::report(const TensorEntry& entry) {
@@ -56,7 +65,7 @@ Result<Buffer> WeightLoader::vector(int32_t layer, std::initializer_list<Piece> 
   std::vector<float> values;
   for (const Piece& piece : pieces) {
     SLIP_TRY(const TensorEntry* entry,
-             take(tensor_name(checkpoint_->kind(), piece.role, layer, suffix), {piece.rows}));
+             take(names_.of(checkpoint_->kind(), piece.role, layer, suffix), {piece.rows}));
     SLIP_TRY(const std::vector<float> part, float_values(*entry, piece.slice.first, piece.slice.count));
     values.insert(values.end(), part.begin(), part.end());
     report(*entry);
@@ -74,8 +83,9 @@ Result<std::unique_ptr<Weight>> WeightLoader::linear(int32_t layer, std::initial
   WeightSpec spec;
   std::vector<const TensorEntry*> entries;
   for (const Piece& piece : pieces) {
-    SLIP_TRY(const TensorEntry* entry, take(tensor_name(checkpoint_->kind(), piece.role, layer), {piece.rows, cols}));
-    SLIP_TRY(WeightPart slice, part(entry, piece.slice, {0, cols}, &entries));
+    SLIP_TRY(const TensorEntry* entry,
+             take(names_.of(checkpoint_->kind(), piece.role, layer, "weight"), {piece.rows, cols}, piece.again));
+    SLIP_TRY(WeightPart slice, part(entry, piece.slice, {0, cols}, &entries, piece.again));
     spec.parts.push_back(std::move(slice));
   }
   return prepare(std::move(spec), entries);
@@ -83,7 +93,7 @@ Result<std::unique_ptr<Weight>> WeightLoader::linear(int32_t layer, std::initial
 
 Result<std::unique_ptr<Weight>> WeightLoader::row_linear(int32_t layer, Role role, int64_t rows, int64_t cols,
                                                          int64_t granule) {
-  SLIP_TRY(const TensorEntry* entry, take(tensor_name(checkpoint_->kind(), role, layer), {rows, cols}));
+  SLIP_TRY(const TensorEntry* entry, take(names_.of(checkpoint_->kind(), role, layer, "weight"), {rows, cols}));
   const int64_t unit = shard_unit(granule, dtype_info(entry->dtype).block_elements);
   const int32_t shards = virtual_shards(cols, unit);
   if (shards % share_.ranks != 0)
@@ -106,7 +116,7 @@ Result<std::unique_ptr<Weight>> WeightLoader::row_linear(int32_t layer, Role rol
 
 Result<std::unique_ptr<Weight>> WeightLoader::table(Role role, WeightRole weight_role) {
   SLIP_TRY(const TensorEntry* entry,
-           take(tensor_name(checkpoint_->kind(), role, 0), {int64_t{config_.vocab}, int64_t{config_.hidden}}));
+           take(names_.of(checkpoint_->kind(), role, 0, "weight"), {int64_t{config_.vocab}, int64_t{config_.hidden}}));
   WeightSpec spec;
   spec.role = weight_role;
   std::vector<const TensorEntry*> entries;
@@ -116,7 +126,7 @@ Result<std::unique_ptr<Weight>> WeightLoader::table(Role role, WeightRole weight
 }
 
 Result<WeightPart> WeightLoader::part(const TensorEntry* entry, const Slice& rows, const Slice& cols,
-                                      std::vector<const TensorEntry*>* entries) {
+                                      std::vector<const TensorEntry*>* entries, bool again) {
   const int64_t whole_cols = entry->shape[1];
   const int64_t first = rows.first * whole_cols + cols.first;
   WeightPart out{entry->name, entry->dtype, rows.count, cols.count, entry->data, row_bytes(entry->dtype, whole_cols)};
@@ -131,15 +141,16 @@ Result<WeightPart> WeightLoader::part(const TensorEntry* entry, const Slice& row
     }
     out.data += row_bytes(entry->dtype, first);
   }
-  entries->push_back(entry);
+  if (!again) entries->push_back(entry);
   if (entry->dtype != DType::kF8E4M3) return out;
-  SLIP_TRY(out.scales, take_scales(*entry, entries));
+  SLIP_TRY(out.scales, take_scales(*entry, entries, again));
   out.scales.first_row = rows.first;
   out.scales.first_col = cols.first;
   return out;
 }
 
-Result<WeightScales> WeightLoader::take_scales(const TensorEntry& codes, std::vector<const TensorEntry*>* entries) {
+Result<WeightScales> WeightLoader::take_scales(const TensorEntry& codes, std::vector<const TensorEntry*>* entries,
+                                               bool again) {
   if (config_.fp8.scales == Fp8Scheme::Scales::kNone)
     return corrupt("tensor '" + codes.name + "' is F8_E4M3, but config.json has no quantization_config that says where its "
                    "scales are");
@@ -150,10 +161,11 @@ Result<WeightScales> WeightLoader::take_scales(const TensorEntry& codes, std::ve
                    checkpoint_->path());
   SLIP_TRY(const TensorEntry* scales, checkpoint_->require(name));
   SLIP_TRY(const WeightScales out, weight_scales(config_.fp8, codes, *scales));
-  CHECK(taken_.insert(scales).second, "tensor taken twice: " + name);
+  mark_taken(*scales, again);
+  if (again) return out;
   entries->push_back(scales);
   if (const TensorEntry* input = checkpoint_->find(sibling_name(codes.name, "input_scale")); input != nullptr) {
-    CHECK(taken_.insert(input).second, "tensor taken twice: " + input->name);
+    mark_taken(*input, again);
     entries->push_back(input);
     ++input_scales_;
   }
@@ -182,7 +194,7 @@ Status WeightLoader::finish() {
   std::string names;
   int64_t count = 0;
   for (const TensorEntry& entry : checkpoint_->tensors()) {
-    if (taken_.contains(&entry) || may_be_left_over(checkpoint_->kind(), entry.name, config_.tied_embedding)) continue;
+    if (taken_.contains(&entry) || names_.may_be_left_over(checkpoint_->kind(), entry.name, config_.tied_embedding)) continue;
     if (++count <= 3) names += (count > 1 ? ", '" : "'") + entry.name + "'";
   }
   if (count == 0) return Ok{};

@@ -12,6 +12,7 @@
 #include "engine/model/model.h"
 #include "engine/model/name_map.h"
 #include "engine/model/sharding.h"
+#include "engine/weights/dummy_weights.h"
 
 namespace slipstream {
 
@@ -23,10 +24,12 @@ struct DummySource {
 
 class WeightLoader {
  public:
-  WeightLoader(Checkpoint& checkpoint, const ModelConfig& config, Ops& ops, const LoadOptions& options);
+  WeightLoader(Checkpoint& checkpoint, const ModelConfig& config, Ops& ops, const LoadOptions& options,
+               const TensorNames& names = kDecoderNames);
 
-  /// Takes values from (options.dummy_seed, name, index) instead of the checkpoint's; any side file may be absent.
-  Status use_dummy_weights();
+  /// Takes `tensors`, whose values follow from (options.dummy_seed, name, index), instead of the checkpoint's; any side
+  /// file may be absent.
+  Status use_dummy_weights(const std::vector<DummyTensor>& tensors);
   /// The rank's share of the model, or why it cannot be cut so. Before everything else.
   Status check();
 
@@ -40,6 +43,7 @@ class WeightLoader {
     Role role;
     int64_t rows;  // of the whole tensor
     Slice slice;   // this rank's
+    bool again = false;  // taken before: a second copy, in another weight
   };
   /// Pieces stacked in order as one F32 vector in device memory; suffix "weight" for norms, "bias" for biases.
   Result<Buffer> vector(int32_t layer, std::initializer_list<Piece> pieces, std::string_view suffix);
@@ -59,11 +63,12 @@ class WeightLoader {
   DummySource take_source();
 
  private:
-  Result<const TensorEntry*> take(const std::string& name, std::initializer_list<int64_t> shape);
+  Result<const TensorEntry*> take(const std::string& name, std::initializer_list<int64_t> shape, bool again = false);
   /// Some rows and columns of a matrix as a part: its bytes, or the law that makes dummy ones. An FP8 matrix brings its scales; every tensor taken joins `entries`.
   Result<WeightPart> part(const TensorEntry* entry, const Slice& rows, const Slice& cols,
-                          std::vector<const TensorEntry*>* entries);
-  Result<WeightScales> take_scales(const TensorEntry& codes, std::vector<const TensorEntry*>* entries);
+                          std::vector<const TensorEntry*>* entries, bool again = false);
+  Result<WeightScales> take_scales(const TensorEntry& codes, std::vector<const TensorEntry*>* entries, bool again);
+  void mark_taken(const TensorEntry& entry, bool again);
   Result<std::unique_ptr<Weight>> prepare(WeightSpec spec, const std::vector<const TensorEntry*>& entries);
   void report(const TensorEntry& entry);
 
@@ -74,6 +79,7 @@ class WeightLoader {
   const ModelConfig& config_;
   Ops& ops_;
   const LoadOptions& options_;
+  const TensorNames& names_;
   RankShare share_;
   std::unordered_set<const TensorEntry*> taken_;
   int64_t input_scales_ = 0;             // stored scales of activations, which nobody uses
