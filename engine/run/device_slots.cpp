@@ -64,6 +64,9 @@ DeviceSlots::DeviceSlots(const DeviceShape& shape) : shape_(shape), slots_(stati
   spans_.reserve(slots_.size());
   placed_.reserve(slots_.size());
   draft_requests_.reserve(slots_.size());
+  standing_rows_.reserve(static_cast<size_t>(shape.max_rows));
+  standing_positions_.reserve(static_cast<size_t>(shape.max_rows));
+  standing_spans_.reserve(slots_.size());
 }
 
 DeviceSlots::Slot& DeviceSlots::slot_of(int32_t slot) {
@@ -271,8 +274,36 @@ SpanResult DeviceSlots::settle_span(const Span& span, const Placed& placed, std:
   result.done = verdict.done;
   result.non_finite = verdict.done == DoneReason::kNonFinite;
   const int32_t wanted = std::min({span.draft_rows_next, shape_.max_draft_tokens, slot.remaining - 1});
-  if (!slot.done && wanted > 0) draft_requests_.push_back({span.slot, slot.history, wanted});
+  if (!slot.done && wanted > 0)
+    draft_requests_.push_back({span.slot, slot.history, wanted, slot.table_addresses.data(), capacity(slot) / shape_.block_tokens});
   return result;
+}
+
+const StepInputs& DeviceSlots::standing(const StepPlan& plan, const StepResult& result, std::span<const int32_t>* rows) {
+  standing_rows_.clear();
+  standing_positions_.clear();
+  standing_spans_.clear();
+  size_t running = 0;  // index into spans_
+  for (size_t s = 0; s < plan.spans.size(); ++s) {
+    const Placed& placed = placed_[s];
+    if (!placed.runs) continue;
+    SpanRows span = spans_[running++];
+    if (result.spans[s].non_finite) continue;
+    if (plan.spans[s].kind != SpanKind::kPrefill) span.rows = 1 + result.spans[s].accepted;
+    span.first_row = static_cast<int32_t>(standing_rows_.size());
+    standing_spans_.push_back(span);
+    for (int32_t r = 0; r < span.rows; ++r) {
+      standing_rows_.push_back(placed.first_row + r);
+      standing_positions_.push_back(span.context + r);
+    }
+  }
+  standing_ = {};
+  standing_.rows = static_cast<int32_t>(standing_rows_.size());
+  standing_.positions = standing_positions_.data();
+  standing_.spans = standing_spans_;
+  standing_.groups = shape_.groups;
+  *rows = standing_rows_;
+  return standing_;
 }
 
 void DeviceSlots::keep_drafts(std::span<const std::vector<int32_t>> drafts) {

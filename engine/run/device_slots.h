@@ -60,6 +60,11 @@ class DeviceSlots {
   /// Verifies, emits, updates the slots. drawn stands beside logit_rows.
   StepResult settle(const StepPlan& plan, std::span<const SampledToken> drawn);
 
+  /// After settle of the same plan: the rows whose tokens stand, as a step of their own; `rows` gets their places in the
+  /// placed step, ascending. Prompt rows all stand, of a verify span the anchor and the accepted drafts. Both are valid until
+  /// the next place.
+  const StepInputs& standing(const StepPlan& plan, const StepResult& result, std::span<const int32_t>* rows);
+
   /// After settle: who wants drafts. propose into drafts(), then keep_drafts().
   std::span<const DraftRequest> draft_requests() const { return draft_requests_; }
   void keep_drafts(std::span<const std::vector<int32_t>> drafts);
@@ -105,6 +110,9 @@ class DeviceSlots {
   std::vector<SampleRow> sample_rows_;
   std::vector<DraftRequest> draft_requests_;
   StepInputs inputs_;
+  std::vector<int32_t> standing_rows_, standing_positions_;
+  std::vector<SpanRows> standing_spans_;
+  StepInputs standing_;
 };
 
 }  // namespace slipstream

@@ -33,6 +33,7 @@ struct EngineLimits {
   std::chrono::seconds watchdog{30};      // a step that takes longer ends the process with 71
   int32_t max_draft_tokens = 0;           // 0: no speculation
   DraftMode draft_mode = DraftMode::kFixed;
+  int32_t draft_block_tokens = 0;         // cache positions behind the newest token that a drafter writes (DFlash: its block)
 };
 
 /// Numbers for /metrics and /v1/info; read at any time from any thread.

@@ -10,6 +10,7 @@ ModelExecutor::ModelExecutor(RankParts parts, const DeviceShape& shape)
       drafts_(static_cast<size_t>(shape.slots)) {
   CHECK(parts_.kv.groups() == shape.groups, "the slots' block tables and the cache have different groups");
   CHECK(parts_.kv.shape().block_tokens == shape.block_tokens, "the plan's and the cache's block size differ");
+  if (parts_.drafter != nullptr) parts_.drafter->attach(parts_.kv);
 }
 
 void ModelExecutor::carry_out(const SlotCommand& command) {
@@ -29,7 +30,8 @@ void ModelExecutor::forward(const StepPlan& plan) {
   for (const SlotCommand& command : plan.commands) carry_out(command);
   const StepInputs& inputs = slots_.place(plan);
   // Every rank sees the same slots, so all skip an empty step together.
-  if (inputs.rows > 0) parts_.model->forward(inputs, parts_.kv, nullptr);
+  if (inputs.rows > 0)
+    parts_.model->forward(inputs, parts_.kv, parts_.drafter != nullptr ? parts_.drafter->taps() : nullptr);
 }
 
 StepResult ModelExecutor::commit(const StepPlan& plan, const StepMasks& masks) {
@@ -45,8 +47,16 @@ StepResult ModelExecutor::commit(const StepPlan& plan, const StepMasks& masks) {
     parts_.ops->sample(batch);
   }
   StepResult result = slots_.settle(plan, std::span<const SampledToken>(drawn_).first(rows.size()));
+  observe(plan, result);
   propose();
   return result;
+}
+
+void ModelExecutor::observe(const StepPlan& plan, const StepResult& result) {
+  if (parts_.drafter == nullptr || parts_.drafter->taps() == nullptr) return;
+  std::span<const int32_t> rows;
+  const StepInputs& standing = slots_.standing(plan, result, &rows);
+  if (standing.rows > 0) parts_.drafter->observe(standing, rows);
 }
 
 void ModelExecutor::propose() {

@@ -33,6 +33,7 @@ class ModelExecutor final : public StepExecutor {
 
  private:
   void carry_out(const SlotCommand& command);
+  void observe(const StepPlan& plan, const StepResult& result);
   void propose();
 
   RankParts parts_;

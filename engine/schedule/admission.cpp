@@ -34,7 +34,7 @@ Status check_request(const Request& request, const EngineLimits& limits) {
                      std::to_string(prompt) + " prompt tokens and max_tokens " + std::to_string(sampling.max_tokens) +
                      " need " + std::to_string(total) + "; shorten the prompt or lower max_tokens",
                  "max_tokens"};
-  const int64_t needed = (total + limits.block_tokens - 1) / limits.block_tokens;
+  const int64_t needed = (total + limits.draft_block_tokens + limits.block_tokens - 1) / limits.block_tokens;
   if (needed > limits.num_blocks)
     return Error{ErrorCode::kContextLength,
                  "the request needs " + std::to_string(needed) + " cache blocks of " +

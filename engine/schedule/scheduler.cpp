@@ -123,7 +123,8 @@ void Scheduler::plan_decodes(StepPlan* plan, InFlight* flight) {
     const int32_t rows = std::min({1 + sequence->drafts_due, budget, std::max(left - behind, std::min(left, 1))});
     if (rows <= 0) break;  // more sequences than rows: the oldest go first
     // The device may stand as far as every unread token; its last token is not in the cache yet.
-    const int32_t reach = std::min(sequence->length() + sequence->in_flight_max - 1 + rows, sequence->total_limit());
+    const int32_t reach = std::min(sequence->length() + sequence->in_flight_max - 1 + rows, sequence->total_limit()) +
+                          limits_.draft_block_tokens;
     if (make_room(*sequence, reach, plan) != Room::kGranted) continue;
     plan_decode(sequence, rows, widths[i], plan, flight);
   }
@@ -181,7 +182,7 @@ bool Scheduler::admit(const std::shared_ptr<Sequence>& sequence, StepPlan* plan)
   PrefixCache::Hit hit = prefix_.find(sequence->salt, sequence->tokens);
   for (int32_t block : hit.blocks) pool_.reference(block);
   const int32_t rows = 1 + limits_.max_draft_tokens;
-  const int32_t reach = std::min(sequence->length() + 2 * rows, sequence->total_limit());
+  const int32_t reach = std::min(sequence->length() + 2 * rows, sequence->total_limit()) + limits_.draft_block_tokens;
   const int32_t fresh = blocks_for(reach, limits_.block_tokens) - static_cast<int32_t>(hit.blocks.size());
   // Beside others, one block of growth each stays in hand, so that a newcomer is not preempted at once.
   const auto others = static_cast<int32_t>(ordered(is_active).size());

@@ -10,10 +10,16 @@
 
 namespace slipstream {
 
+class KvViews;
+struct StepInputs;
+struct Taps;
+
 struct DraftRequest {
   int32_t slot = 0;
   std::span<const int32_t> history;  // prompt and committed tokens, the last one not yet in the cache
   int32_t max_tokens = 0;            // at most this many proposals
+  const int32_t* const* block_tables = nullptr;  // of the sequence, as in SpanRows
+  int32_t blocks = 0;
 };
 
 /// One per rank, worker thread only.
@@ -21,6 +27,15 @@ class Drafter {
  public:
   virtual ~Drafter() = default;
   virtual std::string name() const = 0;
+  /// For drafters with a context of their own, which follows the target's hidden states; the others need none of the three.
+  /// attach: the cache that holds it, once, before the first step.
+  virtual void attach(const KvViews& kv) { (void)kv; }
+  /// What every forward is to leave for `observe`; null: nothing. Valid until the next forward.
+  virtual Taps* taps() { return nullptr; }
+  /// After each commit and before propose: the rows of the step whose tokens stand, whether or not drafts are wanted, so that
+  /// no context has a hole. step_rows[i] is the place of committed's row i in the forward's rows.
+  virtual void observe(const StepInputs& committed, std::span<const int32_t> step_rows) { (void)committed, (void)step_rows; }
+
   /// drafts[i] holds at most requests[i].max_tokens ids.
   virtual void propose(std::span<const DraftRequest> requests, std::vector<std::vector<int32_t>>* drafts) = 0;
 };

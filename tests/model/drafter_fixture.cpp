@@ -192,7 +192,7 @@ Result<std::unique_ptr<DraftRig>> DraftRig::make(Checkpoint& target, Checkpoint&
   for (int32_t s = 0; s < kSequences; ++s) {
     for (size_t g = 0; g < shape.groups.size(); ++g) {
       std::vector<int32_t>& table = rig->tables_[static_cast<size_t>(s)].emplace_back();
-      // 5 and 12 have no common divisor: a permutation of the blocks, shifted by the group.
+      // 5 and 18 have no common divisor: a permutation of the blocks, shifted by the group.
       for (int32_t b = 0; b < kEach; ++b) table.push_back(((s * kEach + b) * 5 + static_cast<int32_t>(g)) % kBlocks);
     }
     for (const auto& table : rig->tables_[static_cast<size_t>(s)]) rig->columns_[static_cast<size_t>(s)].push_back(table.data());

@@ -51,11 +51,11 @@ struct DraftRigOptions {
   std::vector<std::string>* notes = nullptr;
 };
 
-/// A target, its drafter and a cache for three sequences of up to 128 tokens. Blocks are handed out in a different disorder
+/// A target, its drafter and a cache for three sequences of up to 192 tokens. Blocks are handed out in a different disorder
 /// for each sequence and cache group, so that a wrong table or group is noticed.
 class DraftRig {
  public:
-  static constexpr int32_t kSequences = 3, kTokens = 128;
+  static constexpr int32_t kSequences = 3, kTokens = 192;
 
   /// Both checkpoints outlive the rig. Errors are those of load_dflash_drafter.
   static Result<std::unique_ptr<DraftRig>> make(Checkpoint& target, Checkpoint& drafter, const DraftRigOptions& options);

@@ -29,6 +29,9 @@ struct Text {
 using Texts = std::map<std::pair<size_t, int32_t>, Text>;  // (request, choice)
 
 using DrafterMaker = std::function<std::unique_ptr<Drafter>()>;
+/// Of a drafter with weights and a context: made before warm_up, of this rank; appends its cache groups.
+using ModelDrafterMaker = std::function<std::unique_ptr<Drafter>(Ops& ops, const Model& target, const LoadOptions& load,
+                                                                 std::vector<CacheGroupSpec>* groups)>;
 
 struct Setup {
   std::string backend = "cpu";  // or "cuda", deterministic, whose drafts are its own n-grams
@@ -42,6 +45,8 @@ struct Setup {
   int32_t ranks = 1;
   int32_t rounds = 1;  // the same requests again, one after another round
   DrafterMaker drafter{};       // cpu
+  ModelDrafterMaker model_drafter{};  // cpu
+  int32_t draft_block = 0;            // EngineLimits::draft_block_tokens
   std::map<int64_t, FaultKind> faults{};
 };
 
@@ -95,6 +100,7 @@ class TinyEngine {
     limits.prefix_caching = setup.prefix_caching;
     limits.step_budget = std::chrono::milliseconds(0);
     limits.max_draft_tokens = setup.drafts;
+    limits.draft_block_tokens = setup.draft_block;
     limits.cache_groups = groups_;
     return limits;
   }
@@ -116,13 +122,14 @@ class TinyEngine {
     parts.model = std::move(model).value();
     KvCacheShape shape;
     shape.groups = parts.model->cache_groups();
+    if (setup.model_drafter) parts.drafter = setup.model_drafter(*parts.ops, *parts.model, load, &shape.groups);
     groups_ = static_cast<int32_t>(shape.groups.size());
     shape.blocks.assign(shape.groups.size(), setup.blocks);
     auto kv = KvCache::create(*parts.ops, shape);
     REQUIRE(kv.ok());
     parts.kv = std::move(kv).value();
     if (setup.drafter) parts.drafter = setup.drafter();
-    parts.ops->warm_up(load.max_rows);
+    parts.ops->warm_up(std::max(load.max_rows, warm_rows));
     if (ops_out != nullptr) *ops_out = parts.ops.get();
     const DeviceShape device{setup.slots, groups_, shape.block_tokens, setup.rows, setup.drafts};
     if (cuda)
@@ -134,6 +141,9 @@ class TinyEngine {
                                  .ngram_max = 3});
     return std::make_unique<ModelExecutor>(std::move(parts), device);
   }
+
+  /// Warm-up covers this many rows at least: a drafter's largest draft.
+  int32_t warm_rows = 0;
 
   Outcome run(const Setup& setup, const std::vector<std::shared_ptr<Request>>& templates) {
     auto comms = setup.ranks > 1 ? make_local_comms(setup.ranks) : std::vector<std::unique_ptr<Communicator>>(1);

@@ -1,0 +1,165 @@
+// The DFlash drafter behind the real engine on the CPU: the text is that of plain decoding however it is computed, and the
+// draft context is what a fresh computation of the same history gives, after chunks, verification, preemption and prefix hits.
+#include "engine/spec/dflash_proposer.h"
+#include "tests/model/drafter_fixture.h"
+#include "tests/sim/tiny_engine.h"
+
+using namespace slipstream;
+using namespace slipstream::test;
+
+namespace {
+
+/// Compares every proposal with that of a fresh target and drafter, which see the same history at once, bit for bit; then hands
+/// over what it was told will come, wrong at some positions, so that blocks are accepted to every length.
+class AuditedDrafter final : public Drafter {
+ public:
+  struct Tally {
+    int64_t proposals = 0, wrong = 0;
+  };
+  using Future = std::function<int32_t(std::span<const int32_t> history)>;
+
+  AuditedDrafter(std::unique_ptr<Drafter> inner, DraftRig& fresh, Future future, Tally* tally)
+      : inner_(std::move(inner)), fresh_(fresh), future_(std::move(future)), tally_(tally) {}
+  std::string name() const override { return inner_->name(); }
+  void attach(const KvViews& kv) override { inner_->attach(kv); }
+  Taps* taps() override { return inner_->taps(); }
+  void observe(const StepInputs& committed, std::span<const int32_t> rows) override { inner_->observe(committed, rows); }
+  void propose(std::span<const DraftRequest> requests, std::vector<std::vector<int32_t>>* drafts) override {
+    inner_->propose(requests, drafts);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const std::vector<int32_t> history(requests[i].history.begin(), requests[i].history.end());
+      const auto context = static_cast<int32_t>(history.size()) - 1;
+      const std::vector<float> taps = fresh_.run_target({history.data(), history.size() - 1});
+      const DraftRig::Chunk chunk{0, 0, context, taps.data()};
+      fresh_.inject({&chunk, 1});
+      DraftBlock block = fresh_.block(0, history.back(), context, fresh_.drafter().config().block_rows);
+      block.drafts = std::min(block.drafts, requests[i].max_tokens);
+      ++tally_->proposals;
+      if ((*drafts)[i] != fresh_.draft({&block, 1})[0]) ++tally_->wrong;
+
+      std::vector<int32_t> text = history;
+      (*drafts)[i].clear();
+      while (static_cast<int32_t>((*drafts)[i].size()) < requests[i].max_tokens) {
+        const int32_t next = future_(text);
+        if (next < 0) break;
+        text.push_back(text.size() % 5 == 3 ? (next + 1) % 128 : next);
+        (*drafts)[i].push_back(text.back());
+      }
+    }
+  }
+
+ private:
+  std::unique_ptr<Drafter> inner_;
+  DraftRig& fresh_;
+  Future future_;
+  Tally* tally_;
+};
+
+/// A golden drafter, its target behind an engine, and mixed requests with their plain texts.
+struct Case {
+  explicit Case(const std::string& name)
+      : golden(read_golden_drafter(name)), target(tiny_safetensors(golden.target, DType::kBF16)),
+        file(drafter_safetensors(golden, DType::kBF16)), engine(tiny_safetensors(golden.target, DType::kBF16)) {
+    config = read_drafter_config(file).value();
+    requests = mixed_requests(engine);
+    for (auto& request : requests) {
+      request->sampling.stop_ids.clear();
+      request->sampling.max_tokens += 40;  // long enough to be preempted
+    }
+    alone = alone_texts(engine, requests);
+    engine.warm_rows = 6 * config.block_rows;
+  }
+  Setup setup(Setup base) {
+    base.drafts = std::min(4, config.drafts(config.block_rows));
+    base.draft_block = config.block_rows;
+    base.model_drafter = [this](Ops& ops, const Model& model, const LoadOptions& load, std::vector<CacheGroupSpec>* groups) {
+      return make(ops, model, load, groups);
+    };
+    return base;
+  }
+  std::unique_ptr<Drafter> make(Ops& ops, const Model& model, const LoadOptions& load, std::vector<CacheGroupSpec>* groups) {
+    constexpr int32_t kSlots = 6;
+    DrafterOptions options;
+    options.load = load;
+    options.max_blocks = kSlots;
+    options.first_cache_layer = model.config().layers;
+    auto drafter = load_dflash_drafter(file, config, model, ops, options);
+    INFO((drafter.ok() ? std::string() : drafter.error().message));
+    REQUIRE(drafter.ok());
+    for (const CacheGroupSpec& group : (*drafter)->cache_groups()) groups->push_back(group);
+    return std::make_unique<DflashProposer>(std::move(drafter).value(), ops, load.max_rows, kSlots);
+  }
+  /// The tokens that were generated alone after this history, or -1.
+  int32_t next(std::span<const int32_t> history) const {
+    for (const auto& [key, text] : alone) {
+      std::vector<int32_t> whole = requests[key.first]->prompt;
+      whole.insert(whole.end(), text.tokens.begin(), text.tokens.end());
+      if (history.size() < whole.size() && std::equal(history.begin(), history.end(), whole.begin())) return whole[history.size()];
+    }
+    return -1;
+  }
+
+  GoldenDrafter golden;
+  MemoryCheckpoint target, file;
+  DrafterConfig config;
+  TinyEngine engine;
+  std::vector<std::shared_ptr<Request>> requests;
+  Texts alone;
+};
+
+}  // namespace
+
+TEST_CASE("the text is that of plain decoding with a DFlash drafter too") {
+  for (const char* name : {"full", "sliding", "anchor-first"}) {
+    INFO(name);
+    Case c(name);
+    const Outcome batch = c.engine.run(c.setup({.slots = 6, .rows = 200}), c.requests);
+    require_same(batch.texts, c.alone, "batch");
+    REQUIRE(batch.allocations == 0);
+    REQUIRE(batch.stats.draft_tokens > 200);
+
+    require_same(c.engine.run(c.setup({.slots = 3, .rows = 21}), c.requests).texts, c.alone, "chunks");
+    const Outcome preempted = c.engine.run(c.setup({.slots = 4, .rows = 64, .blocks = 9}), c.requests);
+    require_same(preempted.texts, c.alone, "preempted");
+    REQUIRE(preempted.stats.preemptions > 0);
+    const Outcome hits = c.engine.run(c.setup({.slots = 4, .rows = 64, .prefix_caching = true, .rounds = 2}), c.requests);
+    require_same(hits.texts, c.alone, "prefix hits");
+    REQUIRE(hits.stats.prefix_hit_tokens > 300);
+
+    // Without look-ahead in the grants a block is cut where the sequence's blocks end, and nobody else's are written.
+    Setup tight = c.setup({.slots = 4, .rows = 64});
+    tight.draft_block = 0;
+    require_same(c.engine.run(tight, c.requests).texts, c.alone, "no room behind the newest token");
+  }
+}
+
+TEST_CASE("the draft context equals a fresh computation of the same history, whatever happened to it") {
+  for (const char* name : {"sliding", "last-layer-first", "narrow-window"}) {
+    INFO(name);
+    Case c(name);
+    const auto rig = draft_rig(c.target, c.file, {.cache_dtype = DType::kBF16, .max_rows = DraftRig::kTokens});
+    AuditedDrafter::Tally tally;
+    const auto audited = [&](Setup base) {
+      Setup setup = c.setup(std::move(base));
+      setup.model_drafter = [&](Ops& ops, const Model& model, const LoadOptions& load, std::vector<CacheGroupSpec>* groups) {
+        return std::make_unique<AuditedDrafter>(c.make(ops, model, load, groups), *rig,
+                                                [&](std::span<const int32_t> history) { return c.next(history); }, &tally);
+      };
+      tally = {};
+      return c.engine.run(setup, c.requests);
+    };
+    const Outcome batch = audited({.slots = 5, .rows = 100});
+    require_same(batch.texts, c.alone, "batch");
+    REQUIRE(batch.stats.accepted_tokens > 60);
+    REQUIRE(batch.stats.draft_tokens > batch.stats.accepted_tokens);
+    CHECK(tally.proposals > 60);
+    CHECK(tally.wrong == 0);
+
+    const Outcome hard = audited({.slots = 4, .rows = 40, .blocks = 10, .prefix_caching = true, .rounds = 2});
+    require_same(hard.texts, c.alone, "preemption and prefix hits");
+    REQUIRE(hard.stats.preemptions > 0);
+    REQUIRE(hard.stats.prefix_hit_tokens > 100);
+    CHECK(tally.proposals > 120);
+    CHECK(tally.wrong == 0);
+  }
+}
