@@ -12,17 +12,16 @@ std::string number_text(double value) {
   return buffer;
 }
 
-/// A value as it stands, shortened for an error line.
-std::string shown(const nlohmann::json& value) {
-  std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}  // namespace
+
+std::string JsonFields::shown(const char* key) const {
+  std::string text = object_.at(key).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   if (text.size() > 80) text = text.substr(0, 77) + "...";
   return text;
 }
 
-}  // namespace
-
 Error JsonFields::bad(const char* key, const std::string& expected) const {
-  return corrupt(file_ + ": '" + key + "' is " + shown(object_.at(key)) + ", expected " + expected);
+  return corrupt(file_ + ": '" + key + "' is " + shown(key) + ", expected " + expected);
 }
 
 Error JsonFields::missing(const char* key) const {

@@ -36,6 +36,8 @@ class JsonFields {
   /// An id, a list of ids, or nothing.
   Result<std::vector<int32_t>> ids(const char* key) const;
 
+  /// The value as it stands, escaped and shortened for an error line. The key is there.
+  std::string shown(const char* key) const;
   Error bad(const char* key, const std::string& expected) const;
   Error missing(const char* key) const;
 

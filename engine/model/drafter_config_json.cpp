@@ -23,8 +23,8 @@ class TwoPlaces {
   /// Where to read the key; kCorrupt when both places have it and differ. The top when neither has it.
   Result<const JsonFields*> place(const char* key) const {
     if (top_.has(key) && nested_.has(key) && top_.at(key) != nested_.at(key))
-      return corrupt(std::string(kFile) + ": '" + key + "' is " + top_.at(key).dump().substr(0, 80) + " at the top and " +
-                     nested_.at(key).dump().substr(0, 80) + " in 'dflash_config'; remove the wrong one");
+      return corrupt(std::string(kFile) + ": '" + key + "' is " + top_.shown(key) + " at the top and " +
+                     nested_.shown(key) + " in 'dflash_config'; remove the wrong one");
     return nested_.has(key) ? &nested_ : &top_;
   }
   Result<int64_t> integer(const char* key, int64_t low, int64_t high) const {
@@ -96,10 +96,19 @@ Status refuse_variants(const JsonFields& root, const TwoPlaces& both) {
   }
   if (root.has("hidden_act")) {
     SLIP_TRY(const std::string act, root.text("hidden_act"));
-    if (act != "silu" && act != "swish") return refuse("hidden_act", "is '" + act.substr(0, 40) + "', not silu");
+    if (act != "silu" && act != "swish") return refuse("hidden_act", "is " + root.shown("hidden_act") + ", not silu");
   }
   if (root.has("quantization_config")) return refuse("quantization_config", "is given");
   return Ok{};
+}
+
+/// MiMo's drafters bring an embedding of the mask token of their own, in place of the target's row.
+Status refuse_mask_embedding(const Checkpoint& checkpoint) {
+  constexpr const char* kOwnMask = "mask_embedding.pt";
+  const auto file = checkpoint.read_side_file(kOwnMask, kMaxConfigBytes);
+  if (!file.ok() && file.error().code == ErrorCode::kNotFound) return Ok{};
+  return unsupported(std::string(kOwnMask) + ": a drafter with a mask embedding of its own is not served",
+                     "speculative_config.model");
 }
 
 Result<std::vector<int32_t>> read_taps(const TwoPlaces& both) {
@@ -225,6 +234,7 @@ Result<DrafterConfig> read_safetensors_drafter(const Checkpoint& checkpoint) {
 
   SLIP_RETURN_IF_ERROR(refuse_foreign(root, nested));
   SLIP_RETURN_IF_ERROR(refuse_variants(root, both));
+  SLIP_RETURN_IF_ERROR(refuse_mask_embedding(checkpoint));
   SLIP_RETURN_IF_ERROR(read_stack(root, c.stack));
   SLIP_TRY(c.taps, read_taps(both));
   SLIP_TRY(const int64_t block, both.integer("block_size", 2, kMaxBlockRows));

@@ -4,6 +4,8 @@
 #include <array>
 #include <string>
 
+#include "engine/weights/model_folder.h"
+
 namespace slipstream {
 namespace {
 
@@ -83,7 +85,7 @@ std::string lower(std::string_view text) {
 }
 
 Error refusal(std::string_view where, std::string_view what, std::string_view family) {
-  return unsupported(std::string(where) + " '" + std::string(what.substr(0, 100)) + "' is of " + std::string(family) +
+  return unsupported(std::string(where) + " " + quote_name(what) + " is of " + std::string(family) +
                          ", which is not served; served drafters: DFlash (DFlashDraftModel, GGUF dflash)",
                      "speculative_config.model");
 }
@@ -116,8 +118,8 @@ Status refuse_foreign_tensors(const Checkpoint& checkpoint) {
 }
 
 Error not_a_drafter(std::string_view where, std::string_view name) {
-  return unsupported(std::string(where) + " '" + std::string(name.substr(0, 100)) +
-                         "' is not a drafter; served drafters: DFlash (DFlashDraftModel, GGUF dflash)",
+  return unsupported(std::string(where) + " " + quote_name(name) +
+                         " is not a drafter; served drafters: DFlash (DFlashDraftModel, GGUF dflash)",
                      "speculative_config.model");
 }
 

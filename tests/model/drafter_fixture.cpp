@@ -162,12 +162,17 @@ Result<std::unique_ptr<DraftRig>> DraftRig::make(Checkpoint& target, Checkpoint&
   std::unique_ptr<DraftRig> rig(new DraftRig);
   rig->ops_ = options.backend == "cpu" ? make_cpu_ops({.threads = 2, .isa = options.isa}) : make_reference_ops();
   LoadOptions load;
+  if (options.comm != nullptr) {
+    rig->ops_->set_comm(options.comm);
+    load.rank = options.comm->rank();
+    load.ranks = options.comm->size();
+  }
   load.max_rows = kTokens;
   load.max_logit_rows = 1;
   SLIP_TRY(rig->target_, load_model(target, target_config, *rig->ops_, load));
   DrafterOptions draft;
+  draft.load = load;
   draft.load.max_rows = options.max_rows;
-  draft.load.max_logit_rows = 1;
   draft.load.dummy = options.dummy;
   draft.load.dummy_seed = 1;
   draft.max_blocks = options.max_blocks;

@@ -49,6 +49,7 @@ struct DraftRigOptions {
   // What the target says of its ends; those of a tiny target are 1 and 0.
   float target_scale = 1, target_softcap = 0;
   std::vector<std::string>* notes = nullptr;
+  Communicator* comm = nullptr;  // of one rank among several
 };
 
 /// A target, its drafter and a cache for three sequences of up to 192 tokens. Blocks are handed out in a different disorder

@@ -158,8 +158,11 @@ TEST_CASE("tensors of other families are refused by name", "[drafter]") {
   };
   for (const auto& [tensor, family] : marks) {
     INFO(tensor);
-    check_refused([&](auto& f) { f.add(tensor, {2, 2}, zeros(4)); }, ErrorCode::kUnsupported, family);
-    check_refused([&](auto& f) { f.add(tensor, {2, 2}, zeros(4)); }, ErrorCode::kUnsupported, "'" + std::string(tensor) + "'");
+    const Error error = load_error([name = tensor](auto& f) { f.add(name, {2, 2}, zeros(4)); });
+    INFO(error.message);
+    CHECK(error.code == ErrorCode::kUnsupported);
+    CHECK(error.message.find(tensor) != std::string::npos);
+    CHECK(error.message.find(family) != std::string::npos);
   }
 }
 

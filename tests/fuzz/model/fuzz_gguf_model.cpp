@@ -42,6 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!header.ok()) return 0;
   const HeaderCheckpoint checkpoint(std::move(*header));
   check_config(read_model_config(checkpoint));
+  check_drafter(read_drafter_config(checkpoint));
   const auto tokenizer = Tokenizer::from_gguf(checkpoint.metadata());
   if (!tokenizer.ok()) return 0;
   check_encoding(*tokenizer, "hello <s> <|end|>\n\xC3\xA9 12");

@@ -18,6 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   checkpoint.set_file("config.json", text);
   checkpoint.set_file("generation_config.json", text);
   check_config(read_model_config(checkpoint));
+  check_drafter(read_drafter_config(checkpoint));
   const auto defaults = read_generation_defaults(checkpoint);
   if (defaults.ok() && !(defaults->top_p <= 1)) std::abort();
   return 0;

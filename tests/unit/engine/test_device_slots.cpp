@@ -119,6 +119,58 @@ TEST_CASE("verification keeps the agreeing drafts and their histories reach the 
   REQUIRE(next.positions[0] == 6);
 }
 
+TEST_CASE("the rows that stand after a step: prompts whole, of a verify span the anchor and what was accepted") {
+  DeviceSlots slots(shape());
+  slots.open(opening(0, 1, {1, 2, 3}, 9));
+  slots.grant({0, 0, {5, 6}});
+  StepPlan plan = plan_of(span_of(SpanKind::kPrefill, 0, 3, LogitsWanted::kLast, 3));
+  slots.place(plan);
+  std::span<const int32_t> rows;
+  StepResult result = slots.settle(plan, drawn({4}));
+  const StepInputs& prompt = slots.standing(plan, result, &rows);
+  CHECK(prompt.rows == 3);
+  CHECK(Ids(rows.begin(), rows.end()) == Ids{0, 1, 2});
+  CHECK(Ids(prompt.positions, prompt.positions + 3) == Ids{0, 1, 2});
+  REQUIRE(slots.draft_requests().size() == 1);
+  CHECK(slots.draft_requests()[0].blocks == 2);
+  CHECK(slots.draft_requests()[0].block_tables[0][1] == 6);
+
+  // Two of three drafts agree; beside it another slot's prompt begins.
+  slots.keep_drafts(std::vector<Ids>{{10, 11, 12}});
+  slots.open(opening(1, 7, {20, 21}, 9));
+  slots.grant({1, 0, {8}});
+  Span other = span_of(SpanKind::kPrefill, 0, 2, LogitsWanted::kNone);
+  other.slot = 1;
+  other.generation = 7;
+  plan = plan_of(span_of(SpanKind::kVerify, 3, 4, LogitsWanted::kAll));
+  plan.spans.push_back(other);
+  slots.place(plan);
+  result = slots.settle(plan, drawn({10, 11, 40, 41}));
+  REQUIRE(result.spans[0].accepted == 2);
+  const StepInputs& mixed = slots.standing(plan, result, &rows);
+  CHECK(mixed.rows == 5);
+  CHECK(mixed.groups == 1);
+  CHECK(Ids(rows.begin(), rows.end()) == Ids{0, 1, 2, 4, 5});
+  CHECK(Ids(mixed.positions, mixed.positions + 5) == Ids{3, 4, 5, 0, 1});
+  REQUIRE(mixed.spans.size() == 2);
+  CHECK(mixed.spans[0].first_row == 0);
+  CHECK(mixed.spans[0].rows == 3);
+  CHECK(mixed.spans[0].context == 3);
+  CHECK(mixed.spans[1].first_row == 3);
+  CHECK(mixed.spans[1].rows == 2);
+  CHECK(mixed.spans[1].block_tables[0][0] == 8);
+
+  // A sequence that is not finite stands nowhere.
+  plan = plan_of(span_of(SpanKind::kDecode, 6, 1, LogitsWanted::kLast));
+  slots.place(plan);
+  std::vector<SampledToken> bad = drawn({-1});
+  bad[0].non_finite = true;
+  result = slots.settle(plan, bad);
+  REQUIRE(result.spans[0].non_finite);
+  CHECK(slots.standing(plan, result, &rows).rows == 0);
+  CHECK(rows.empty());
+}
+
 TEST_CASE("drafts the plan supplies replace the device's") {
   DeviceSlots slots = prefilled(10, 2);
   const std::vector<Ids> drafts{{5, 6}};

@@ -1,3 +1,5 @@
+#include <functional>
+
 #include "engine/model/drafter_config.h"
 #include "tests/catch.h"
 #include "tests/unit/model/config_fixture.h"
@@ -137,7 +139,7 @@ TEST_CASE("missing and impossible keys of a GGUF drafter") {
 
 TEST_CASE("GGUF drafters of other families are refused by name") {
   const std::pair<const char*, const char*> names[] = {{"eagle3", "EAGLE"}, {"dspark", "DSpark"}, {"dflash2", "DFlash 2"},
-                                                       {"qwen3", "'qwen3' is not a drafter"}};
+                                                       {"qwen3", "\"qwen3\" is not a drafter"}};
   for (const auto& [name, part] : names)
     check_refused([&](auto& f) { f.set("general.architecture", std::string(name)); }, ErrorCode::kUnsupported, part);
   check_refused([](auto& f) { f.set("dflash.conv_kernel_size", uint64_t{2}); }, ErrorCode::kUnsupported, "DFlash 2");

@@ -222,9 +222,17 @@ TEST_CASE("variants of DFlash that are not served are named") {
   check_refused(R"({"dflash_config": {"attention_sink_bias": true}})", ErrorCode::kUnsupported, "'attention_sink_bias' is on");
   check_refused(R"({"attention_value_scale": 0.5})", ErrorCode::kUnsupported, "'attention_value_scale' is not 1");
   check_refused(R"({"is_neox_style": false})", ErrorCode::kUnsupported, "'is_neox_style' is false");
-  check_refused(R"({"hidden_act": "gelu"})", ErrorCode::kUnsupported, "'hidden_act' is 'gelu'");
+  check_refused(R"({"hidden_act": "gelu"})", ErrorCode::kUnsupported, "'hidden_act' is \"gelu\", not silu");
   check_refused(R"({"draft_vocab_size": 32})", ErrorCode::kUnsupported, "'draft_vocab_size' is 32 of 256 tokens");
   check_refused(R"({"quantization_config": {"quant_method": "fp8"}})", ErrorCode::kUnsupported, "'quantization_config' is given");
+  MemoryCheckpoint own(CheckpointKind::kSafetensors);
+  own.set_file("config.json", drafter_json().dump());
+  REQUIRE(read_drafter_config(own).ok());
+  own.set_file("mask_embedding.pt", "PK");
+  const auto mask = read_drafter_config(own);
+  REQUIRE_FALSE(mask.ok());
+  CHECK(mask.error().code == ErrorCode::kUnsupported);
+  CHECK(mask.error().message.starts_with("mask_embedding.pt: a drafter with a mask embedding"));
   CHECK(good(R"({"draft_vocab_size": 256, "attention_value_scale": 1.0})").block_rows == 16);
 }
 
@@ -252,7 +260,10 @@ TEST_CASE("drafters of other families are refused by name") {
       {R"({"speculators_model_type": "dflash"})", "the speculators format"},
   };
   for (const auto& [patch, family] : families) check_refused(patch, ErrorCode::kUnsupported, family);
-  check_refused(R"({"architectures": ["Qwen3ForCausalLM"]})", ErrorCode::kUnsupported, "'Qwen3ForCausalLM' is not a drafter");
+  check_refused(R"({"architectures": ["Qwen3ForCausalLM"]})", ErrorCode::kUnsupported, "\"Qwen3ForCausalLM\" is not a drafter");
+  // What a file says stays on one line.
+  check_refused(R"({"architectures": ["eagle\nerror: all is lost"]})", ErrorCode::kUnsupported, "EAGLE");
+  check_refused(R"({"architectures": ["new\nline"]})", ErrorCode::kUnsupported, "is not a drafter");
   // Switched off, such keys say nothing.
   CHECK(good(R"({"markov_rank": 0, "enable_confidence_head": false, "num_nextn_predict_layers": 0})").block_rows == 16);
 }
