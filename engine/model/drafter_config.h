@@ -44,8 +44,6 @@ struct DrafterConfig {
 
   /// Drafts of a block of `rows` rows.
   int32_t drafts(int32_t rows) const { return anchor_first ? rows : rows - 1; }
-  /// The longest context that leaves room for a whole block.
-  int32_t max_context() const { return stack.context_length - block_rows; }
 };
 
 /// kUnsupported names a family that is not DFlash; kCorrupt a key that is missing, out of range or contradicted.

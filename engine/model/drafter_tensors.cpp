@@ -136,7 +136,7 @@ Status check_borrowed_copies(const Checkpoint& drafter, const Checkpoint* target
                          "speculative_config.model");
     if (notes != nullptr)
       notes->push_back("drafter: tensor '" + copy.name + "' is not read: the target's own is used" +
-                       (comparable ? "" : " (not compared: it is stored in another format)"));
+                       (comparable ? "" : own == nullptr ? " (not compared)" : " (not compared: the formats differ)"));
   }
   return Ok{};
 }

@@ -67,6 +67,7 @@ DeviceSlots::DeviceSlots(const DeviceShape& shape) : shape_(shape), slots_(stati
   standing_rows_.reserve(static_cast<size_t>(shape.max_rows));
   standing_positions_.reserve(static_cast<size_t>(shape.max_rows));
   standing_spans_.reserve(slots_.size());
+  standing_owners_.reserve(slots_.size());
 }
 
 DeviceSlots::Slot& DeviceSlots::slot_of(int32_t slot) {
@@ -279,16 +280,21 @@ SpanResult DeviceSlots::settle_span(const Span& span, const Placed& placed, std:
   return result;
 }
 
-const StepInputs& DeviceSlots::standing(const StepPlan& plan, const StepResult& result, std::span<const int32_t>* rows) {
+const StandingRows& DeviceSlots::standing(const StepPlan& plan, const StepResult& result) {
   standing_rows_.clear();
   standing_positions_.clear();
   standing_spans_.clear();
+  standing_owners_.clear();
   size_t running = 0;  // index into spans_
+  auto request = draft_requests_.begin();  // in the order of the spans
   for (size_t s = 0; s < plan.spans.size(); ++s) {
     const Placed& placed = placed_[s];
     if (!placed.runs) continue;
     SpanRows span = spans_[running++];
     if (result.spans[s].non_finite) continue;
+    const bool due = request != draft_requests_.end() && request->slot == plan.spans[s].slot;
+    if (due) ++request;
+    standing_owners_.push_back({plan.spans[s].slot, plan.spans[s].generation, due});
     if (plan.spans[s].kind != SpanKind::kPrefill) span.rows = 1 + result.spans[s].accepted;
     span.first_row = static_cast<int32_t>(standing_rows_.size());
     standing_spans_.push_back(span);
@@ -298,11 +304,12 @@ const StepInputs& DeviceSlots::standing(const StepPlan& plan, const StepResult& 
     }
   }
   standing_ = {};
-  standing_.rows = static_cast<int32_t>(standing_rows_.size());
-  standing_.positions = standing_positions_.data();
-  standing_.spans = standing_spans_;
-  standing_.groups = shape_.groups;
-  *rows = standing_rows_;
+  standing_.step.rows = static_cast<int32_t>(standing_rows_.size());
+  standing_.step.positions = standing_positions_.data();
+  standing_.step.spans = standing_spans_;
+  standing_.step.groups = shape_.groups;
+  standing_.rows = standing_rows_;
+  standing_.spans = standing_owners_;
   return standing_;
 }
 

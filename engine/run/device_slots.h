@@ -60,10 +60,8 @@ class DeviceSlots {
   /// Verifies, emits, updates the slots. drawn stands beside logit_rows.
   StepResult settle(const StepPlan& plan, std::span<const SampledToken> drawn);
 
-  /// After settle of the same plan: the rows whose tokens stand, as a step of their own; `rows` gets their places in the
-  /// placed step, ascending. Prompt rows all stand, of a verify span the anchor and the accepted drafts. Both are valid until
-  /// the next place.
-  const StepInputs& standing(const StepPlan& plan, const StepResult& result, std::span<const int32_t>* rows);
+  /// After settle of the same plan: its rows that stand; none of a sequence that is not finite. Valid until the next place.
+  const StandingRows& standing(const StepPlan& plan, const StepResult& result);
 
   /// After settle: who wants drafts. propose into drafts(), then keep_drafts().
   std::span<const DraftRequest> draft_requests() const { return draft_requests_; }
@@ -112,7 +110,8 @@ class DeviceSlots {
   StepInputs inputs_;
   std::vector<int32_t> standing_rows_, standing_positions_;
   std::vector<SpanRows> standing_spans_;
-  StepInputs standing_;
+  std::vector<StandingRows::Span> standing_owners_;
+  StandingRows standing_;
 };
 
 }  // namespace slipstream

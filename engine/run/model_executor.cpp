@@ -54,9 +54,8 @@ StepResult ModelExecutor::commit(const StepPlan& plan, const StepMasks& masks) {
 
 void ModelExecutor::observe(const StepPlan& plan, const StepResult& result) {
   if (parts_.drafter == nullptr || parts_.drafter->taps() == nullptr) return;
-  std::span<const int32_t> rows;
-  const StepInputs& standing = slots_.standing(plan, result, &rows);
-  if (standing.rows > 0) parts_.drafter->observe(standing, rows);
+  const StandingRows& standing = slots_.standing(plan, result);
+  if (standing.step.rows > 0) parts_.drafter->observe(standing);
 }
 
 void ModelExecutor::propose() {

@@ -8,10 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "kernels/ops.h"
+
 namespace slipstream {
 
 class KvViews;
-struct StepInputs;
 struct Taps;
 
 struct DraftRequest {
@@ -20,6 +21,19 @@ struct DraftRequest {
   int32_t max_tokens = 0;            // at most this many proposals
   const int32_t* const* block_tables = nullptr;  // of the sequence, as in SpanRows
   int32_t blocks = 0;
+};
+
+/// What became of a step, for drafters with a context: its rows whose tokens stand. Prompt rows all do; of a verify span the
+/// anchor and the accepted drafts. Borrowed.
+struct StandingRows {
+  struct Span {
+    int32_t slot = 0;
+    uint32_t generation = 0;
+    bool drafts_due = false;          // propose is about to ask for this slot
+  };
+  StepInputs step;                    // positions and spans of these rows alone; no token ids
+  std::span<const int32_t> rows;      // [step.rows]: where each stood in the forward, ascending
+  std::span<const Span> spans;        // beside step.spans
 };
 
 /// One per rank, worker thread only.
@@ -32,9 +46,8 @@ class Drafter {
   virtual void attach(const KvViews& kv) { (void)kv; }
   /// What every forward is to leave for `observe`; null: nothing. Valid until the next forward.
   virtual Taps* taps() { return nullptr; }
-  /// After each commit and before propose: the rows of the step whose tokens stand, whether or not drafts are wanted, so that
-  /// no context has a hole. step_rows[i] is the place of committed's row i in the forward's rows.
-  virtual void observe(const StepInputs& committed, std::span<const int32_t> step_rows) { (void)committed, (void)step_rows; }
+  /// After each commit and before propose, whether or not drafts are wanted, so that no context has a hole.
+  virtual void observe(const StandingRows& standing) { (void)standing; }
 
   /// drafts[i] holds at most requests[i].max_tokens ids.
   virtual void propose(std::span<const DraftRequest> requests, std::vector<std::vector<int32_t>>* drafts) = 0;

@@ -149,6 +149,19 @@ MemoryCheckpoint drafter_gguf(const GoldenDrafter& golden, DType dtype) {
   return out;
 }
 
+std::vector<float> cache_row(const KvLayer& kv, const int32_t* table, bool key, int32_t position) {
+  const int64_t block = table[position / kv.block_tokens];
+  std::vector<float> out;
+  for (int64_t h = 0; h < kv.kv_heads; ++h) {
+    const int64_t row = (block * kv.kv_heads + h) * kv.block_tokens + position % kv.block_tokens;
+    std::vector<float> head(static_cast<size_t>(kv.head_dim));
+    dequantize_row(kv.dtype, static_cast<const std::byte*>(key ? kv.k : kv.v) + row * row_bytes(kv.dtype, kv.head_dim), head.data(),
+                   kv.head_dim);
+    out.insert(out.end(), head.begin(), head.end());
+  }
+  return out;
+}
+
 DraftRig::~DraftRig() {
   // All of them give their buffers back to the Ops.
   kv_.reset();
@@ -251,17 +264,7 @@ std::vector<std::vector<int32_t>> DraftRig::draft(std::span<const DraftBlock> bl
 
 std::vector<float> DraftRig::context_row(bool key, int32_t layer, int32_t sequence, int32_t position) const {
   const KvLayer kv = kv_->layer(drafter_->cache_layer(layer));
-  const auto& table = tables_[static_cast<size_t>(sequence)][static_cast<size_t>(kv.group)];
-  const int64_t block = table[static_cast<size_t>(position / kv.block_tokens)];
-  std::vector<float> out;
-  for (int64_t h = 0; h < kv.kv_heads; ++h) {
-    const int64_t row = (block * kv.kv_heads + h) * kv.block_tokens + position % kv.block_tokens;
-    std::vector<float> head(static_cast<size_t>(kv.head_dim));
-    dequantize_row(kv.dtype, static_cast<const std::byte*>(key ? kv.k : kv.v) + row * row_bytes(kv.dtype, kv.head_dim), head.data(),
-                   kv.head_dim);
-    out.insert(out.end(), head.begin(), head.end());
-  }
-  return out;
+  return cache_row(kv, columns_[static_cast<size_t>(sequence)][static_cast<size_t>(kv.group)], key, position);
 }
 
 std::vector<float> DraftRig::hidden(int32_t rows) const {

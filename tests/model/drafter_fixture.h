@@ -39,6 +39,9 @@ MemoryCheckpoint drafter_safetensors(const GoldenDrafter& golden, DType dtype = 
 /// The same drafter as a GGUF file of architecture dflash.
 MemoryCheckpoint drafter_gguf(const GoldenDrafter& golden, DType dtype = DType::kF32);
 
+/// K (or V) of one position in a layer of a cache, as floats: [kv heads, head_dim].
+std::vector<float> cache_row(const KvLayer& kv, const int32_t* table, bool key, int32_t position);
+
 struct DraftRigOptions {
   std::string backend = "cpu";  // or "reference"
   std::string isa = "";
@@ -72,7 +75,7 @@ class DraftRig {
   void inject(std::span<const Chunk> chunks);
   DraftBlock block(int32_t sequence, int32_t anchor, int32_t context, int32_t rows) const;
   std::vector<std::vector<int32_t>> draft(std::span<const DraftBlock> blocks);
-  /// K (or V) of one position in a layer of the drafter, as floats: [kv heads, head_dim].
+  /// cache_row of a layer of the drafter.
   std::vector<float> context_row(bool key, int32_t layer, int32_t sequence, int32_t position) const;
   std::vector<float> hidden(int32_t rows) const;
   std::vector<float> scores(int32_t slots) const;

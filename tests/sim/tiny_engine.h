@@ -182,6 +182,7 @@ class TinyEngine {
     request->prompt = from.prompt;
     request->sampling = from.sampling;
     request->n = from.n;
+    request->speculate = from.speculate;
     request->output = std::make_shared<OutputChannel>(10000);
     return request;
   }

@@ -125,12 +125,15 @@ TEST_CASE("the rows that stand after a step: prompts whole, of a verify span the
   slots.grant({0, 0, {5, 6}});
   StepPlan plan = plan_of(span_of(SpanKind::kPrefill, 0, 3, LogitsWanted::kLast, 3));
   slots.place(plan);
-  std::span<const int32_t> rows;
   StepResult result = slots.settle(plan, drawn({4}));
-  const StepInputs& prompt = slots.standing(plan, result, &rows);
-  CHECK(prompt.rows == 3);
-  CHECK(Ids(rows.begin(), rows.end()) == Ids{0, 1, 2});
-  CHECK(Ids(prompt.positions, prompt.positions + 3) == Ids{0, 1, 2});
+  const StandingRows& prompt = slots.standing(plan, result);
+  CHECK(prompt.step.rows == 3);
+  CHECK(Ids(prompt.rows.begin(), prompt.rows.end()) == Ids{0, 1, 2});
+  REQUIRE(prompt.spans.size() == 1);
+  CHECK(prompt.spans[0].slot == 0);
+  CHECK(prompt.spans[0].generation == 1);
+  CHECK(prompt.spans[0].drafts_due);
+  CHECK(Ids(prompt.step.positions, prompt.step.positions + 3) == Ids{0, 1, 2});
   REQUIRE(slots.draft_requests().size() == 1);
   CHECK(slots.draft_requests()[0].blocks == 2);
   CHECK(slots.draft_requests()[0].block_tables[0][1] == 6);
@@ -147,18 +150,21 @@ TEST_CASE("the rows that stand after a step: prompts whole, of a verify span the
   slots.place(plan);
   result = slots.settle(plan, drawn({10, 11, 40, 41}));
   REQUIRE(result.spans[0].accepted == 2);
-  const StepInputs& mixed = slots.standing(plan, result, &rows);
-  CHECK(mixed.rows == 5);
-  CHECK(mixed.groups == 1);
-  CHECK(Ids(rows.begin(), rows.end()) == Ids{0, 1, 2, 4, 5});
-  CHECK(Ids(mixed.positions, mixed.positions + 5) == Ids{3, 4, 5, 0, 1});
+  const StandingRows& mixed = slots.standing(plan, result);
+  CHECK(mixed.step.rows == 5);
+  CHECK(mixed.step.groups == 1);
+  CHECK(Ids(mixed.rows.begin(), mixed.rows.end()) == Ids{0, 1, 2, 4, 5});
+  CHECK(Ids(mixed.step.positions, mixed.step.positions + 5) == Ids{3, 4, 5, 0, 1});
   REQUIRE(mixed.spans.size() == 2);
-  CHECK(mixed.spans[0].first_row == 0);
-  CHECK(mixed.spans[0].rows == 3);
-  CHECK(mixed.spans[0].context == 3);
-  CHECK(mixed.spans[1].first_row == 3);
-  CHECK(mixed.spans[1].rows == 2);
-  CHECK(mixed.spans[1].block_tables[0][0] == 8);
+  CHECK_FALSE(mixed.spans[0].drafts_due);
+  CHECK(mixed.spans[1].slot == 1);
+  CHECK(mixed.spans[1].generation == 7);
+  CHECK(mixed.step.spans[0].first_row == 0);
+  CHECK(mixed.step.spans[0].rows == 3);
+  CHECK(mixed.step.spans[0].context == 3);
+  CHECK(mixed.step.spans[1].first_row == 3);
+  CHECK(mixed.step.spans[1].rows == 2);
+  CHECK(mixed.step.spans[1].block_tables[0][0] == 8);
 
   // A sequence that is not finite stands nowhere.
   plan = plan_of(span_of(SpanKind::kDecode, 6, 1, LogitsWanted::kLast));
@@ -167,8 +173,8 @@ TEST_CASE("the rows that stand after a step: prompts whole, of a verify span the
   bad[0].non_finite = true;
   result = slots.settle(plan, bad);
   REQUIRE(result.spans[0].non_finite);
-  CHECK(slots.standing(plan, result, &rows).rows == 0);
-  CHECK(rows.empty());
+  CHECK(slots.standing(plan, result).step.rows == 0);
+  CHECK(slots.standing(plan, result).rows.empty());
 }
 
 TEST_CASE("drafts the plan supplies replace the device's") {
