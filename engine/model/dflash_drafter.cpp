@@ -117,7 +117,7 @@ void DflashDrafter::draft(std::span<const DraftBlock> blocks, const KvViews& kv,
   CHECK(static_cast<int64_t>(blocks.size()) <= max_blocks_, "draft over DrafterOptions::max_blocks");
   CHECK(blocks.size() == drafts.size(), "as many drafts as blocks");
   if (blocks.empty()) return;
-  place(blocks);
+  place(blocks, kv);
   ops_.begin_step(&step_);
   ops_.embed(*target_.embedding, step_, embedding_scale_, residual_.as<float>());
   ops_.rms_norm(residual_.as<float>(), step_.rows, weights_.layers[0].block.attn_norm.as<float>(), config_.stack.norm_eps,
@@ -127,7 +127,7 @@ void DflashDrafter::draft(std::span<const DraftBlock> blocks, const KvViews& kv,
 }
 
 /// The rows of all blocks, one span each.
-void DflashDrafter::place(std::span<const DraftBlock> blocks) {
+void DflashDrafter::place(std::span<const DraftBlock> blocks, const KvViews& kv) {
   for (auto* array : {&token_ids_, &positions_, &slot_rows_}) array->clear();
   near_bits_.clear();
   spans_.clear();
@@ -152,6 +152,7 @@ void DflashDrafter::place(std::span<const DraftBlock> blocks) {
   step_.token_ids = token_ids_.data();
   step_.positions = positions_.data();
   step_.spans = spans_;
+  for (const int32_t layer : cache_layers_) step_.groups = std::max(step_.groups, kv.layer(layer).group + 1);
   if (two_sided_) ops_.upload(near_rows_.data(), near_bits_.data(), near_bits_.size() * sizeof(uint32_t));
 }
 

@@ -94,7 +94,7 @@ class DflashDrafter {
   int64_t resident_bytes() const;
 
  private:
-  void place(std::span<const DraftBlock> blocks);
+  void place(std::span<const DraftBlock> blocks, const KvViews& kv);
   QkvParams qkv_params(const DrafterLayer& layer, int32_t index, const StepInputs& step, int32_t heads, const KvViews& kv);
   void run_layer(int32_t index, const KvViews& kv);
   bool is_two_sided(const DrafterAttention& sees) const;
