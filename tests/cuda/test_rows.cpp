@@ -129,6 +129,18 @@ TEST_CASE("cuda rows: a block that is not finite has no scale", "[cuda][rows]") 
   CHECK(std::isnan(scale[1]));
 }
 
+TEST_CASE("cuda rows: the forms of rows themselves", "[cuda][rows]") {
+  Device device;
+  const int64_t cols = GENERATE(32, 96, 2880);
+  const uint8_t forms = GENERATE(kActF32, kActBF16, static_cast<uint8_t>(kActF32 | kActBF16 | kActInt8Block32), kActInt8Block32);
+  std::mt19937 rng(6);
+  const std::vector<float> x = random_floats(rng, static_cast<size_t>(5 * cols), 40.0f);
+  Activation out = device.ops->make_activation(7, cols, forms);
+  device.ops->store_rows(device.put(x), 5, &out);
+  REQUIRE(out.rows == 5);
+  check_forms(device, out, x);
+}
+
 TEST_CASE("cuda rows: swiglu", "[cuda][rows]") {
   Device device;
   const auto reference = make_reference_ops();

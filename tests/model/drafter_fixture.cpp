@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "engine/model/drafter_tensors.h"
+#include "kernels/checked_ops.h"
 #include "kernels/formats.h"
 #include "tests/catch.h"
 
@@ -173,7 +174,11 @@ Result<std::unique_ptr<DraftRig>> DraftRig::make(Checkpoint& target, Checkpoint&
   SLIP_TRY(const ModelConfig target_config, read_model_config(target));
   SLIP_TRY(const DrafterConfig config, read_drafter_config(drafter));
   std::unique_ptr<DraftRig> rig(new DraftRig);
-  rig->ops_ = options.backend == "cpu" ? make_cpu_ops({.threads = 2, .isa = options.isa}) : make_reference_ops();
+  rig->ops_ = options.backend == "reference" ? make_reference_ops() : make_cpu_ops({.threads = 2, .isa = options.isa});
+  if (options.backend == "checked") {
+    rig->inner_ = std::move(rig->ops_);
+    rig->ops_ = std::make_unique<CheckedOps>(*rig->inner_);
+  }
   LoadOptions load;
   if (options.comm != nullptr) {
     rig->ops_->set_comm(options.comm);

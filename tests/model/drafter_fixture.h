@@ -43,7 +43,7 @@ MemoryCheckpoint drafter_gguf(const GoldenDrafter& golden, DType dtype = DType::
 std::vector<float> cache_row(const KvLayer& kv, const int32_t* table, bool key, int32_t position);
 
 struct DraftRigOptions {
-  std::string backend = "cpu";  // or "reference"
+  std::string backend = "cpu";  // or "reference", or "checked": cpu within CheckedOps
   std::string isa = "";
   DType cache_dtype = DType::kF32;
   int32_t max_blocks = 4;
@@ -87,6 +87,7 @@ class DraftRig {
 
  private:
   DraftRig() = default;
+  std::unique_ptr<Ops> inner_;  // of CheckedOps
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<Model> target_;
   std::unique_ptr<DflashDrafter> drafter_;

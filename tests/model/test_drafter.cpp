@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "engine/parallel/local_comm.h"
+#include "kernels/checked_ops.h"
 #include "tests/catch.h"
 #include "tests/model/drafter_fixture.h"
 
@@ -206,6 +207,29 @@ TEST_CASE("a context that is not finite gives no drafts, and spoils no other blo
     CHECK(drafts[0].empty());
     CHECK(drafts[1] == want);
   }
+}
+
+TEST_CASE("every op of a drafter passes the comparison with the reference", "[drafter]") {
+  for (const char* name : {"sliding-noncausal", "narrow-window"})
+    for (const DType dtype : {DType::kF32, DType::kQ8_0}) {
+      INFO(name << ' ' << dtype_info(dtype).name);
+      const GoldenDrafter golden = read_golden_drafter(name);
+      MemoryCheckpoint target = tiny_safetensors(golden.target), file = drafter_gguf(golden, dtype);
+      const auto rig = draft_rig(target, file, {.backend = "checked"});
+      auto& checked = static_cast<CheckedOps&>(rig->ops());
+      const std::vector<float> taps = rig->run_target(golden.ids);
+      const int64_t before = checked.comparisons();
+      const DraftRig::Chunk chunks[] = {{0, 0, 30, taps.data()}, {1, 0, 9, taps.data()}};
+      rig->inject(chunks);
+      const int64_t injected = checked.comparisons();
+      const DraftBlock blocks[] = {rig->block(0, 5, 30, 6), rig->block(1, 9, 9, 4)};
+      CHECK(rig->draft(blocks)[1].size() == 3);
+      for (const CheckFailure& failure : checked.failures()) UNSCOPED_INFO(failure.text());
+      CHECK(checked.failures().empty());
+      CHECK(injected - before > 39 * 4);
+      CHECK(checked.comparisons() - injected > 10 * 10);
+      CHECK(checked.tallies().contains(dtype == DType::kF32 ? "store_rows" : "store_rows, int8 form"));
+    }
 }
 
 TEST_CASE("tensor parallel ranks draft what one rank drafts, bit for bit", "[drafter]") {
