@@ -128,7 +128,8 @@ Status check_borrowed_copies(const Checkpoint& drafter, const Checkpoint* target
     const bool comparable = own != nullptr && own->dtype == copy.dtype && own->data != nullptr && copy.data != nullptr;
     if (own != nullptr && own->shape != copy.shape)
       return unsupported("drafter: tensor '" + copy.name + "' has shape " + shape_text(copy.shape) + ", the target's '" +
-                             own->name + "' " + shape_text(own->shape) + "; drafters with an embedding or head of their own are not served",
+                             own->name + "' " + shape_text(own->shape) +
+                             "; drafters with an embedding or head of their own are not served",
                          "speculative_config.model");
     if (comparable && std::memcmp(own->data, copy.data, copy.bytes) != 0)
       return unsupported("drafter: tensor '" + copy.name + "' is not the target's '" + own->name +

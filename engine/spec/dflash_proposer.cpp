@@ -37,7 +37,7 @@ void DflashProposer::observe(const StandingRows& standing) {
   for (size_t s = 0; s < standing.spans.size(); ++s) {
     const StandingRows::Span& owner = standing.spans[s];
     const SpanRows& span = standing.step.spans[s];
-    const std::span<const int32_t> rows = standing.rows.subspan(static_cast<size_t>(span.first_row), static_cast<size_t>(span.rows));
+    const auto rows = standing.rows.subspan(static_cast<size_t>(span.first_row), static_cast<size_t>(span.rows));
     Waiting& waiting = waiting_[static_cast<size_t>(owner.slot)];
     const int32_t first_waiting = max_rows_ + owner.slot * kWaitingRows;
     if (waiting.generation != owner.generation) waiting = {owner.generation, span.context, 0};
@@ -57,7 +57,8 @@ void DflashProposer::observe(const StandingRows& standing) {
 /// What waits of the slot, then its rows of the step.
 void DflashProposer::add_span(const SpanRows& rows, const Waiting& waiting, std::span<const int32_t> step_rows,
                               int32_t first_waiting) {
-  spans_.push_back({static_cast<int32_t>(tap_rows_.size()), waiting.count + rows.rows, waiting.first, rows.block_tables, rows.blocks});
+  const auto first_row = static_cast<int32_t>(tap_rows_.size());
+  spans_.push_back({first_row, waiting.count + rows.rows, waiting.first, rows.block_tables, rows.blocks});
   for (int32_t r = 0; r < waiting.count; ++r) tap_rows_.push_back(first_waiting + r);
   tap_rows_.insert(tap_rows_.end(), step_rows.begin(), step_rows.end());
   for (int32_t r = 0; r < spans_.back().rows; ++r) positions_.push_back(waiting.first + r);
