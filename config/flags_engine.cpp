@@ -152,7 +152,9 @@ std::vector<Flag> speculative_flags() {
                   .help = "Most tokens drafted at once; 0: the method's own.", .min = 0, .max = 15,
                   .aliases = {{"speculative-num-draft-tokens"}, {"spec-draft-n-max"}, {"draft-max"}, {"draft"}}});
   rows.push_back({.name = "speculative-config.policy", .field = SLIP_FIELD(engine.speculative.policy),
-                  .group = group, .metavar = "NAME", .help = "fixed or adaptive (both the full width that the batch allows, so far), or off.",
+                  .group = group, .metavar = "NAME", 
+                  .help = "adaptive (as many drafts as measured step times and acceptance make worth it, none included), fixed (as many "
+                          "as the batch allows), or off.",
                   .choices = {"adaptive", "fixed", "off"}});
   rows.push_back({.name = "speculative-config.prompt-lookup-min",
                   .field = SLIP_FIELD(engine.speculative.prompt_lookup_min), .group = group, .metavar = "N",

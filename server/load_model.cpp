@@ -289,6 +289,7 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
   limits.step_budget = std::chrono::milliseconds(wanted.step_budget_ms);
   limits.watchdog = std::chrono::seconds(wanted.watchdog_s);
   limits.max_draft_tokens = shape.max_draft_tokens;
+  limits.draft_mode = wanted.speculative.policy == "fixed" ? DraftMode::kFixed : DraftMode::kAdaptive;
   std::vector<std::unique_ptr<StepExecutor>> ranks;
   Ops& backend = *parts.ops;
   const int64_t resident_bytes = parts.model->resident_bytes();

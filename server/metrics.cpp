@@ -121,6 +121,7 @@ void write_engine(Page& page, const MetricsSnapshot& s) {
   page.counter("spec_decode_num_drafts_total", "Drafts verified.", e.drafts);
   page.counter("spec_decode_num_draft_tokens_total", "Draft tokens verified.", e.draft_tokens);
   page.counter("spec_decode_num_accepted_tokens_total", "Draft tokens accepted.", e.accepted_tokens);
+  page.counter("spec_decode_probes_total", "Steps in which a sequence got more drafts than seemed worth it, to see whether they are.", e.draft_probes);
   page.head("spec_decode_num_accepted_tokens_per_pos_total", "counter", "Draft tokens accepted, by position.");
   for (size_t i = 0; i < e.accepted_per_position.size(); ++i)
     page.sample("spec_decode_num_accepted_tokens_per_pos_total", static_cast<double>(e.accepted_per_position[i]),

@@ -20,6 +20,7 @@
 #include "engine/model/dense_decoder.h"
 #include "engine/model/drafter_config.h"
 #include "engine/model/model.h"
+#include "engine/model/weight_loader.h"
 #include "engine/weights/checkpoint.h"
 #include "kernels/ops.h"
 
@@ -33,7 +34,7 @@ struct DrafterLayer {
 };
 
 struct DrafterWeights {
-  std::vector<std::unique_ptr<std::byte[]>> source;  // dummy weights that the others may read; outlive them
+  DummySource source;  // dummy weights that the others may read; outlive them
   std::unique_ptr<Weight> fusion;  // [hidden, taps * target_hidden]
   Buffer fusion_norm;              // [hidden]
   std::vector<DrafterLayer> layers;
