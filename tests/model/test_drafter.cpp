@@ -237,12 +237,13 @@ TEST_CASE("tensor parallel ranks draft what one rank drafts, bit for bit", "[dra
     GoldenDrafter golden = read_golden_drafter(name);
     golden.config["intermediate_size"] = 128;  // 96 is three units of the shards: no even number
     // One key/value head ("anchor-first") is held by both ranks.
-    MemoryCheckpoint target = tiny_safetensors(golden.target), file = drafter_safetensors(golden);
     struct Result {
       std::vector<std::vector<int32_t>> drafts;
       std::vector<float> hidden, scores;
     };
     const auto run = [&](Communicator* comm) {
+      // of its own: a checkpoint in memory notes what was released, for one thread
+      MemoryCheckpoint target = tiny_safetensors(golden.target), file = drafter_safetensors(golden);
       auto rig = DraftRig::make(target, file, {.comm = comm});
       if (!rig.ok()) return Result{};
       const std::vector<float> taps = (*rig)->run_target(golden.ids);
