@@ -107,10 +107,16 @@ Status check_engine(Config& config) {
                                 " is above prompt-lookup-max " + std::to_string(spec.prompt_lookup_max),
                             "speculative-config.prompt-lookup-min");
   }
-  if (spec.method.empty() && spec.num_speculative_tokens > 0) {
-    return invalid_argument("speculative-config has no method; add \"method\": \"ngram\", or leave it out",
+  if (spec.method.empty() && (spec.num_speculative_tokens > 0 || !spec.model.empty())) {
+    return invalid_argument("speculative-config has no method; add \"method\": \"" + std::string(spec.model.empty() ? "ngram" : "dflash") +
+                                "\", or leave it out",
                             "speculative-config.method");
   }
+  if (spec.method == "dflash" && spec.model.empty())
+    return invalid_argument("speculative-config.method dflash needs a drafter; add \"model\": \"PATH\", or use ngram", "speculative-config.model");
+  if (spec.method == "ngram" && !spec.model.empty())
+    return invalid_argument("speculative-config.model " + spec.model + " is not used by method ngram; use method dflash, or leave it out",
+                            "speculative-config.model");
   return Ok{};
 }
 

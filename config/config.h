@@ -32,8 +32,8 @@ struct ServerConfig {
 };
 
 struct SpeculativeConfig {
-  std::string method;                      // "", "ngram"; "dflash", "mtp" are refused until they are served
-  std::string model;
+  std::string method;                      // "", "ngram", "dflash"
+  std::string model;                       // dflash: path or hub id of the drafter
   int32_t num_speculative_tokens = 0;
   std::string policy = "adaptive";         // adaptive, fixed, off
   int32_t prompt_lookup_min = 2, prompt_lookup_max = 4;  // ngram

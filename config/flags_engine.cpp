@@ -11,7 +11,7 @@ constexpr std::string_view kFreeShareWarning =
     "means the share of memory that is free after loading; it is read as --gpu-memory-utilization (the share of all "
     "memory); --kv-cache-memory-bytes is exact";
 constexpr std::string_view kNoSmallKv = "KV caches of 8 bits other than E4M3, and of fewer, are not served; use fp8";
-constexpr std::string_view kNoDrafter = "needs a drafter model, which is not served yet; use ngram, or leave it out";
+constexpr std::string_view kNoDrafter = "is a kind of drafter that is not served; use dflash or ngram, or leave it out";
 
 }  // namespace
 
@@ -132,19 +132,17 @@ std::vector<Flag> speculative_flags() {
   rows.push_back({.name = "speculative-config", .treatment = Treatment::kObject, .group = group, .metavar = "JSON",
                   .help = "A map of the keys below; --speculative-config.KEY sets one of them."});
   rows.push_back({.name = "speculative-config.method", .field = SLIP_FIELD(engine.speculative.method),
-                  .group = group, .metavar = "NAME", .help = "Where drafts come from: ngram (the text itself).",
-                  .choices = {"", "ngram"},
-                  .values = {{"none", ""}, {"NGRAM", "ngram"}, {"[ngram]", "ngram"}, {"ngram-simple", "ngram"}},
-                  .refused_values = {{"dflash", kNoDrafter}, {"DFLASH", kNoDrafter}, {"draft-dflash", kNoDrafter},
-                                     {"mtp", kNoDrafter}, {"eagle", kNoDrafter}, {"EAGLE", kNoDrafter},
+                  .group = group, .metavar = "NAME", .help = "Where drafts come from: ngram (the text itself), or dflash (a drafter model).",
+                  .choices = {"", "ngram", "dflash"},
+                  .values = {{"none", ""}, {"DFLASH", "dflash"}, {"draft-dflash", "dflash"}, {"NGRAM", "ngram"}, {"[ngram]", "ngram"}, {"ngram-simple", "ngram"}},
+                  .refused_values = {{"mtp", kNoDrafter}, {"eagle", kNoDrafter}, {"EAGLE", kNoDrafter},
                                      {"eagle3", kNoDrafter}, {"EAGLE3", kNoDrafter}, {"medusa", kNoDrafter},
                                      {"draft_model", kNoDrafter}, {"STANDALONE", kNoDrafter},
                                      {"draft-simple", kNoDrafter}, {"draft-mtp", kNoDrafter},
                                      {"NEXTN", kNoDrafter}},
                   .aliases = {{"speculative-algorithm"}, {"spec-type"}}});
-  rows.push_back({.name = "speculative-config.model", .treatment = Treatment::kRefused, .group = "Refused",
-                  .metavar = "MODEL",
-                  .help = "drafter models are not served yet; use method ngram, which drafts from the text itself",
+  rows.push_back({.name = "speculative-config.model", .field = SLIP_FIELD(engine.speculative.model), .group = group,
+                  .metavar = "MODEL", .help = "The drafter of method dflash: a folder, a .gguf file or a hub id in the local cache.",
                   .aliases = {{"speculative-draft-model-path"}, {"speculative-draft-model"}, {"model-draft"},
                               {"md"}}});
   rows.push_back({.name = "speculative-config.num-speculative-tokens",

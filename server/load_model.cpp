@@ -24,6 +24,7 @@
 #include "engine/weights/checkpoint.h"
 #include "kernels/ops.h"
 #include "server/cache_size.h"
+#include "server/load_drafter.h"
 #include "server/load_progress.h"
 #include "server/plan_device.h"
 
@@ -170,12 +171,21 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
   SLIP_TRY(auto ops, make_ops(wanted));
   const double open_s = lap();
   RankParts parts{std::move(ops), nullptr, {}, nullptr};
-  const bool speculates = wanted.speculative.method == "ngram" && wanted.speculative.policy != "off";
+  const std::string method = wanted.speculative.policy == "off" ? "" : wanted.speculative.method;
+  const bool ngram = method == "ngram";
   constexpr int32_t kNgramDrafts = 4;  // when the operator leaves the number to the method
-  const int32_t drafts = wanted.speculative.num_speculative_tokens;
+  int32_t drafts = wanted.speculative.num_speculative_tokens;
+  if (ngram && drafts == 0) drafts = kNgramDrafts;
+  std::optional<OpenedDrafter> drafter_file;
+  if (method == "dflash") {
+    progress("opening the drafter");
+    SLIP_TRY(drafter_file, open_drafter(wanted.speculative, model_config, parts.ops->name()));
+    out->keep.push_back(drafter_file->checkpoint);
+    drafts = drafter_file->draft_tokens;
+  }
   const DType dtype = cache_dtype(wanted.kv_cache_dtype, model_config);
   CudaStepOptions steps{.eager = wanted.enforce_eager,
-                        .ngram = speculates,
+                        .ngram = ngram,
                         .ngram_min = wanted.speculative.prompt_lookup_min,
                         .ngram_max = wanted.speculative.prompt_lookup_max,
                         .capture_seconds = kCaptureSeconds,
@@ -183,7 +193,7 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
                           progress("capturing graphs: " + std::to_string(done) + " of " + std::to_string(all));
                         }};
   DeviceLoad load{wanted, *checkpoint, model_config, *parts.ops, {}, steps, dtype,
-                  !speculates ? 0 : drafts > 0 ? drafts : kNgramDrafts};
+                  method.empty() ? 0 : drafts};
   load.options.dummy = wanted.load_format == "dummy";
   load.options.dummy_seed = wanted.seed;
   load.options.dummy_format = dummy_format;
@@ -198,7 +208,7 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
     log_memory_plan(device, *checkpoint);
   }
   const double plan_s = lap();
-  const DeviceShape shape = device_shape(wanted, batch, load.draft_tokens);
+  DeviceShape shape = device_shape(wanted, batch, load.draft_tokens);
 
   LoadOptions options = load.options;
   size_load(shape, on_device, &options);
@@ -223,11 +233,22 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
                         {"gb_per_s", static_cast<double>(weight_bytes) / std::max(weights_s, 1e-6) / 1e9}});
 
   ModelInfo& info = services.model;
-  const std::vector<CacheGroupSpec> groups = parts.model->cache_groups();
+  std::vector<CacheGroupSpec> groups = parts.model->cache_groups();
   if (groups.size() != 1)
     return unsupported("the model needs " + std::to_string(groups.size()) + " cache groups; one is served yet");
+  LoadedDrafter model_drafter;
+  if (drafter_file) {
+    progress("loading the drafter");
+    SLIP_TRY(model_drafter, load_drafter(*drafter_file, *parts.model, *checkpoint, *parts.ops, options, batch.max_num_seqs));
+    groups.insert(groups.end(), model_drafter.groups.begin(), model_drafter.groups.end());
+    parts.drafter = std::move(model_drafter.drafter);
+    info.drafter_report = model_drafter.report;
+  }
+  shape.groups = static_cast<int32_t>(groups.size());
+  int64_t block_bytes = 0;
+  for (const CacheGroupSpec& group : groups) block_bytes += KvCache::block_bytes(group, wanted.block_size, dtype);
   progress("measuring products");
-  parts.ops->warm_up(options.max_rows);
+  parts.ops->warm_up(std::max(options.max_rows, model_drafter.warm_rows));
   const double warm_s = lap();
 
   progress("allocating the cache");
@@ -241,16 +262,17 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
     cache = {again.context, again.blocks, again.planned("kv_cache"), again.reason};
   } else {
     SLIP_TRY(cache, plan_cache(wanted, batch.max_num_seqs, model_config.context_length,
-                               KvCache::block_bytes(groups[0], wanted.block_size, dtype), available_memory_bytes()));
+                               block_bytes, available_memory_bytes()));
   }
   const int64_t warm_bytes = parts.ops->allocated_bytes();
   KvCacheShape kv_shape;
   kv_shape.groups = groups;
-  kv_shape.blocks = {cache.blocks};
+  kv_shape.blocks.assign(groups.size(), cache.blocks);  // a block id means the same in every group
   kv_shape.block_tokens = wanted.block_size;
   kv_shape.dtype = dtype;
   if (dtype == DType::kF8E4M3) {
     SLIP_TRY(kv_shape.scales, cache_scales(*checkpoint, model_config.layers));
+    if (!kv_shape.scales.empty()) kv_shape.scales.resize(kv_shape.scales.size() + static_cast<size_t>(model_drafter.layers));
     log::info("cache_scales", {{"from", kv_shape.scales.empty() ? "1, none in the checkpoint" : "the checkpoint, per layer"}});
   }
   SLIP_TRY(parts.kv, KvCache::create(*parts.ops, kv_shape));
@@ -259,7 +281,7 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
                       {"sequences", batch.max_num_seqs},
                       {"step_tokens", batch.max_num_batched_tokens}});
   info.cache_dtype = dtype_info(dtype).name;
-  if (speculates)
+  if (ngram)
     parts.drafter = std::make_unique<NgramDrafter>(wanted.speculative.prompt_lookup_min,
                                                    wanted.speculative.prompt_lookup_max);
 
@@ -289,6 +311,8 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
   limits.step_budget = std::chrono::milliseconds(wanted.step_budget_ms);
   limits.watchdog = std::chrono::seconds(wanted.watchdog_s);
   limits.max_draft_tokens = shape.max_draft_tokens;
+  limits.cache_groups = static_cast<int32_t>(groups.size());
+  if (drafter_file) limits.draft_block_tokens = drafter_file->config.block_rows;
   limits.draft_mode = wanted.speculative.policy == "fixed" ? DraftMode::kFixed : DraftMode::kAdaptive;
   std::vector<std::unique_ptr<StepExecutor>> ranks;
   Ops& backend = *parts.ops;

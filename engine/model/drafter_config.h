@@ -16,13 +16,13 @@
 
 namespace slipstream {
 
-inline constexpr int32_t kMaxBlockRows = 32;
+inline constexpr int32_t kMaxBlockRows = 32;  // kMaskRows: what an ancestor mask has bits for
 inline constexpr int32_t kMaxTaps = 64;
 
 /// What rows of a block see in one layer of the drafter, besides the context.
 struct DrafterAttention {
   int32_t window = 0;   // a key is visible iff it is fewer positions than this away; 0: everything
-  bool causal = false;  // whether a row sees later rows of its block
+  bool causal = false;  // a row sees no later row of its block
 };
 
 struct DrafterConfig {

@@ -1,5 +1,7 @@
 // DrafterConfig from the metadata of a GGUF file of architecture `dflash` (key names as llama.cpp's converter writes them).
 // Knows keys; the relations shared with config.json are in drafter_config.cpp.
+#include <algorithm>
+
 #include "engine/model/config_meta.h"
 #include "engine/model/config_readers.h"
 #include "engine/model/drafter_family.h"
@@ -79,7 +81,12 @@ Status read_attention(const MetaFields& arch, DrafterConfig& c) {
   }
   const char* pattern_key = "attention.sliding_window_pattern";
   SLIP_TRY(std::vector<int64_t> slides, arch.integers(pattern_key));
-  if (window == 0) slides.assign(static_cast<size_t>(c.stack.layers), 0);
+  if (window == 0) {
+    if (std::ranges::find(slides, 1) != slides.end())
+      return corrupt(std::string("GGUF: key 'dflash.") + pattern_key + "' names sliding layers, but 'dflash.attention.sliding_window' is "
+                     "missing or 0");
+    slides.assign(static_cast<size_t>(c.stack.layers), 0);
+  }
   if (slides.size() != static_cast<size_t>(c.stack.layers))
     return corrupt(std::string("GGUF: key 'dflash.") + pattern_key + "' has " + std::to_string(slides.size()) +
                    " entries for " + std::to_string(c.stack.layers) + " layers");

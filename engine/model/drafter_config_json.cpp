@@ -165,14 +165,18 @@ Result<std::vector<bool>> read_sliding(const JsonFields& root, int32_t layers, b
 /// Windows and causality of each layer. A sliding layer is causal unless a key says otherwise, a full one is not: what the
 /// public checkpoints that say nothing were trained with (sglang #34524 measured the other reading on Gemma 4).
 Status read_attention(const JsonFields& root, const JsonFields& nested, const TwoPlaces& both, DrafterConfig& c) {
+  for (const char* top : {"layer_types", "use_sliding_window", "max_window_layers"})
+    if (nested.has(top))
+      return corrupt(std::string("config.json: '") + top + "' stands in 'dflash_config', where nobody reads it; put it at the top");
   SLIP_TRY(const std::optional<bool> swa, both.boolean("use_swa"));
   SLIP_TRY(const std::vector<bool> sliding, read_sliding(root, c.stack.layers, swa.value_or(false)));
   std::optional<bool> causal;
-  for (const auto& [fields, key] : {std::pair{&root, "is_causal"}, {&nested, "is_causal"}, {&nested, "causal"}}) {
+  for (const auto& [fields, key] : {std::pair{&root, "is_causal"}, {&root, "causal"}, {&nested, "is_causal"}, {&nested, "causal"}}) {
     if (!fields->has(key)) continue;
     SLIP_TRY(const bool value, fields->boolean_or(key, false));
     if (causal && *causal != value)
-      return corrupt(std::string("config.json: '") + key + "' in 'dflash_config' contradicts 'is_causal'; remove the wrong one");
+      return corrupt(std::string("config.json: '") + key + (fields == &nested ? "' in 'dflash_config'" : "'") +
+                     " contradicts another key of causality; remove the wrong one");
     causal = value;
   }
   if (!causal && swa.value_or(false)) causal = false;
@@ -197,6 +201,7 @@ Status read_stack(const JsonFields& root, ModelConfig& s) {
   SLIP_TRY(const int64_t head_dim, root.integer("head_dim", 1, kMaxHeadDim));
   SLIP_TRY(const int64_t ffn, root.integer("intermediate_size", 1, kMaxFfn));
   SLIP_TRY(const int64_t context, root.integer_or("max_position_embeddings", 32768, 1, kMaxContext));
+  if (!root.has("rms_norm_eps")) return corrupt("config.json: key 'rms_norm_eps' is missing");
   SLIP_TRY(const double eps, root.number_or("rms_norm_eps", 1e-6, 0, 0.1));
   s.architecture = "dflash";
   s.layers = static_cast<int32_t>(layers);

@@ -2,7 +2,10 @@
 #include "engine/model/drafter_tensors.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+
+#include "kernels/formats.h"
 
 namespace slipstream {
 namespace {
@@ -117,6 +120,25 @@ std::vector<DummyTensor> drafter_tensors(const DrafterConfig& config, DType matr
   return tensors;
 }
 
+namespace {
+
+bool is_float(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16; }
+
+/// Some rows of two float matrices of one shape, within the rounding of the coarser format.
+bool rows_agree(const TensorEntry& a, const TensorEntry& b) {
+  const int64_t rows = a.shape[0], cols = a.shape[1];
+  std::vector<float> x(static_cast<size_t>(cols)), y(x);
+  for (const int64_t row : {int64_t{0}, rows / 3, rows / 2, rows - 1}) {
+    dequantize_row(a.dtype, a.data + row * row_bytes(a.dtype, cols), x.data(), cols);
+    dequantize_row(b.dtype, b.data + row * row_bytes(b.dtype, cols), y.data(), cols);
+    for (size_t i = 0; i < x.size(); ++i)
+      if (!(std::fabs(x[i] - y[i]) <= std::fabs(x[i]) / 128 + 1e-6f)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 Status check_borrowed_copies(const Checkpoint& drafter, const Checkpoint* target, std::vector<std::string>* notes) {
   for (const TensorEntry& copy : drafter.tensors()) {
     if (!is_borrowed(copy.name)) continue;
@@ -125,13 +147,15 @@ Status check_borrowed_copies(const Checkpoint& drafter, const Checkpoint* target
     // A tied target has no head of its own.
     for (const Role role : {embedding ? Role::kEmbedding : Role::kOutput, Role::kEmbedding})
       if (own == nullptr && target != nullptr) own = target->find(tensor_name(target->kind(), role, 0));
-    const bool comparable = own != nullptr && own->dtype == copy.dtype && own->data != nullptr && copy.data != nullptr;
+    const bool present = own != nullptr && own->data != nullptr && copy.data != nullptr;
+    const bool same_format = present && own->dtype == copy.dtype;
+    const bool comparable = same_format || (present && is_float(own->dtype) && is_float(copy.dtype));
     if (own != nullptr && own->shape != copy.shape)
       return unsupported("drafter: tensor '" + copy.name + "' has shape " + shape_text(copy.shape) + ", the target's '" +
                              own->name + "' " + shape_text(own->shape) +
                              "; drafters with an embedding or head of their own are not served",
                          "speculative_config.model");
-    if (comparable && std::memcmp(own->data, copy.data, copy.bytes) != 0)
+    if (comparable && (same_format ? std::memcmp(own->data, copy.data, copy.bytes) != 0 : !rows_agree(*own, copy)))
       return unsupported("drafter: tensor '" + copy.name + "' is not the target's '" + own->name +
                              "'; drafters with an embedding or head of their own are not served",
                          "speculative_config.model");

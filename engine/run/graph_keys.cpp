@@ -23,8 +23,11 @@ std::vector<StepKey> usual_graphs(const GraphBounds& bounds) {
       if (context >= bounds.context) break;
     }
   };
-  add(1, 1, bounds.drafts > 0);
-  if (bounds.drafts > 0) add(1 + bounds.drafts, bounds.draft_span_rows, true);
+  add(1, 1, false);
+  if (bounds.drafts == 0) return keys;
+  add(1, 1, true);
+  if (bounds.drafts > 3) add(4, 4, true);
+  add(1 + bounds.drafts, bounds.draft_span_rows, true);
   return keys;
 }
 

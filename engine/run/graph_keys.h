@@ -48,8 +48,8 @@ struct GraphBounds {
   int32_t draft_span_rows = 0;  // the span_rows class of a full draft
 };
 
-/// Keys of plain decode steps (every row count, greedy and sampled), then of verify steps with full drafts; short contexts
-/// first, few rows first; as many as kUsualGraphs graphs of each half come of. Others are captured when their steps come.
+/// Keys of plain decode steps (every row count, greedy and sampled), then of those that draft for the next, of verify steps with
+/// few drafts and with full ones; short contexts first, few rows first; as many as kUsualGraphs graphs of each half come of. Others are captured when their steps come.
 inline constexpr size_t kUsualGraphs = 400;
 std::vector<StepKey> usual_graphs(const GraphBounds& bounds);
 

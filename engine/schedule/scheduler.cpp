@@ -106,21 +106,23 @@ int32_t Scheduler::draft_rows(int32_t decoding) const {
 }
 
 void Scheduler::plan_decodes(StepPlan* plan, InFlight* flight) {
-  const auto running = ordered(is_running);
-  const int32_t rows_for_drafts = draft_rows(static_cast<int32_t>(running.size()));
+  const auto budget_of = [](const Sequence& s) { return s.request->sampling.max_tokens - s.emitted() - s.in_flight_min; };
+  std::vector<std::shared_ptr<Sequence>> running = ordered(is_running);
+  std::erase_if(running, [&](const auto& sequence) { return budget_of(*sequence) <= 0; });  // plans in flight finish it
   candidates_.clear();
-  for (const auto& sequence : running)
-    candidates_.push_back({&sequence->acceptance, sequence->request->speculate ? limits_.max_draft_tokens : 0});
+  for (const auto& sequence : running) {
+    // of the next step, whose first token this one's does not leave to drafts
+    const int32_t most = std::clamp(budget_of(*sequence) - 2, 0, limits_.max_draft_tokens);
+    candidates_.push_back({&sequence->acceptance, sequence->request->speculate ? most : 0});
+  }
   // What the device drafts behind this step, for the next: what it drafted behind the last one is verified now.
-  const std::vector<int32_t>& widths = policy_.choose(candidates_, rows_for_drafts);
+  const std::vector<int32_t>& widths = policy_.choose(candidates_, draft_rows(static_cast<int32_t>(running.size())));
   for (size_t i = 0; i < running.size(); ++i) {
     const std::shared_ptr<Sequence>& sequence = running[i];
     if (sequence->state() != SequenceState::kRunning) continue;  // preempted for an older one just now
-    const int32_t budget = sequence->request->sampling.max_tokens - sequence->emitted() - sequence->in_flight_min;
-    if (budget <= 0) continue;  // plans in flight finish it
     // A row for each of those behind, who may have come since the drafts were asked for.
     const int32_t left = limits_.max_batched_tokens - plan->total_rows, behind = static_cast<int32_t>(running.size() - i - 1);
-    const int32_t rows = std::min({1 + sequence->drafts_due, budget, std::max(left - behind, std::min(left, 1))});
+    const int32_t rows = std::min({1 + sequence->drafts_due, budget_of(*sequence), std::max(left - behind, std::min(left, 1))});
     if (rows <= 0) break;  // more sequences than rows: the oldest go first
     // The device may stand as far as every unread token; its last token is not in the cache yet.
     const int32_t reach = std::min(sequence->length() + sequence->in_flight_max - 1 + rows, sequence->total_limit()) +

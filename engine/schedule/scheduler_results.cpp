@@ -16,7 +16,7 @@ void Scheduler::apply(const StepResult& result, double step_ms) {
   ++counters_.steps;
   counters_.last_step_ms = step_ms;
   chunk_budget_.record(flight.decode_rows, flight.prefill_rows, step_ms);
-  if (flight.prefill_rows == 0) policy_.record_step(flight.decode_rows, step_ms);
+  if (flight.prefill_rows == 0) policy_.record_step(static_cast<int32_t>(flight.spans.size()), flight.decode_rows, step_ms);
 }
 
 void Scheduler::apply_span(const PlannedSpan& planned, const SpanResult& result) {

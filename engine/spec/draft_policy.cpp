@@ -9,46 +9,55 @@
 namespace slipstream {
 namespace {
 
-/// Steps of like size share an average: exact up to 8 rows, then eighths of a power of two.
-int32_t class_of(int32_t rows) {
-  if (rows <= 8) return rows;
-  const int32_t step = static_cast<int32_t>(std::bit_floor(static_cast<uint32_t>(rows)) / 8);
-  return (rows + step - 1) / step * step;
+/// Steps of like size share an average: exact up to 8, then eighths of a power of two.
+int32_t class_of(int32_t size) {
+  if (size <= 8) return size;
+  const int32_t step = static_cast<int32_t>(std::bit_floor(static_cast<uint32_t>(size)) / 8);
+  return (size + step - 1) / step * step;
 }
 
 }  // namespace
 
-void StepTimes::record(int32_t rows, double ms) {
-  constexpr double kWeight = 0.1, kDrift = 0.02;
-  if (rows <= 0 || ms <= 0) return;
-  double& own = ms_[class_of(rows)];
-  if (own <= 0) {
-    own = ms;
-    return;
-  }
-  // Contexts grow and clocks change for all sizes alike, and sizes that are not in use are not measured.
-  const double drift = 1 + kDrift * std::clamp(ms / own - 1, -0.5, 0.5);
-  own += kWeight * (std::min(ms, 2 * own) - own);  // a step that waited for something else says little
-  for (auto& [size, other] : ms_)
-    if (&other != &own) other *= drift;
+void StepTimes::Average::add(double value) {
+  constexpr double kWeight = 0.1;
+  constexpr int32_t kFirst = 3;  // the first steps of a size also load kernels or capture graphs: the fastest counts
+  ms = samples == 0 ? value : samples < kFirst ? std::min(ms, value) : ms + kWeight * (value - ms);
+  if (samples < kFirst) ++samples;
 }
 
-bool StepTimes::knows(int32_t rows) const { return ms_.contains(class_of(rows)); }
+void StepTimes::record(int32_t sequences, int32_t rows, double ms) {
+  if (sequences <= 0 || rows < sequences || ms <= 0) return;
+  Average& own = rows == sequences ? plain_[class_of(sequences)] : drafted_[class_of(rows)];
+  const double before = own.ms;
+  if (own.samples > 0) ms = std::min(ms, 2 * before);  // a step that waited for something else says little
+  own.add(ms);
+  if (before > 0) drift(own.ms / before, &own);
+}
 
-double StepTimes::of(int32_t rows) const {
-  if (ms_.empty()) return 1;
-  const auto above = ms_.lower_bound(rows);
-  if (above == ms_.begin()) return above->second;
-  const auto below = std::prev(above);
-  if (above != ms_.end()) {
-    const double share = static_cast<double>(rows - below->first) / (above->first - below->first);
-    // a larger step is no faster, whatever two noisy averages say
-    return below->second + share * std::max(0.0, above->second - below->second);
+/// Contexts grow and clocks change for all sizes alike, and sizes that are not in use are not measured.
+void StepTimes::drift(double change, const Average* measured) {
+  constexpr double kShare = 0.2;
+  const double all = 1 + kShare * (change - 1);
+  for (auto* table : {&plain_, &drafted_})
+    for (auto& [size, average] : *table)
+      if (&average != measured) average.ms *= all;
+}
+
+bool StepTimes::knows(int32_t sequences) const { return plain_.contains(class_of(sequences)); }
+
+double StepTimes::of(int32_t sequences, int32_t rows) const {
+  const double plain = plain_.at(class_of(sequences)).ms;
+  rows = class_of(rows);
+  if (rows <= sequences) return plain;
+  int32_t below = sequences;
+  double below_ms = plain;
+  for (auto at = drafted_.upper_bound(sequences); at != drafted_.end(); ++at) {
+    const double ms = std::max(below_ms, at->second.ms);  // a larger step is no faster, whatever two noisy averages say
+    if (at->first >= rows) return below_ms + (ms - below_ms) * (rows - below) / (at->first - below);
+    below = at->first;
+    below_ms = ms;
   }
-  if (below == ms_.begin()) return below->second;
-  const auto first = ms_.begin();
-  const double slope = std::max(0.0, below->second - first->second) / (below->first - first->first);
-  return below->second + slope * (rows - below->first);
+  return below == sequences ? plain : plain + (below_ms - plain) * (rows - sequences) / (below - sequences);
 }
 
 DraftPolicy::DraftPolicy(DraftMode mode, int32_t max_drafts) : mode_(mode), max_drafts_(max_drafts) {
@@ -60,16 +69,17 @@ void DraftPolicy::record_span(int32_t planned, int32_t accepted, bool ended, Acc
   const auto mix = [](float* average, bool taken, float weight) { *average += weight * ((taken ? 1.0f : 0.0f) - *average); };
   for (int32_t j = 0; j < std::min(planned, accepted + (ended ? 0 : 1)); ++j) {
     const auto at = static_cast<size_t>(j);
-    // The first results count in full, so that a sequence soon stands for itself.
+    // The first results weigh most, so that a sequence soon stands for itself; they alone count for others, so that long
+    // predictable texts do not speak for new ones.
     mix(&own->share[at], j < accepted, std::max(kWeight, 1.0f / static_cast<float>(2 + own->seen[at])));
-    mix(&everybody_.share[at], j < accepted, kSharedWeight);
+    if (own->seen[at] < kSharedResults) mix(&everybody_.share[at], j < accepted, kSharedWeight);
     if (own->seen[at] < 1000) ++own->seen[at];
   }
 }
 
 const std::vector<int32_t>& DraftPolicy::choose(std::span<const Candidate> candidates, int32_t rows) {
   widths_.assign(candidates.size(), 0);
-  if (mode_ == DraftMode::kOff || max_drafts_ == 0 || candidates.empty() || rows <= 0) return widths_;
+  if (max_drafts_ == 0 || candidates.empty() || rows <= 0) return widths_;
   if (mode_ == DraftMode::kAdaptive) {
     choose_adaptive(candidates, rows);
   } else {
@@ -79,44 +89,55 @@ const std::vector<int32_t>& DraftPolicy::choose(std::span<const Candidate> candi
   return widths_;
 }
 
-void DraftPolicy::choose_adaptive(std::span<const Candidate> candidates, int32_t rows) {
+void DraftPolicy::fill(std::span<const Candidate> candidates, int32_t rows) {
   const auto sequences = static_cast<int32_t>(candidates.size());
-  if (!times_.knows(sequences)) return;
-  const auto most = [&](int32_t i) { return std::min(candidates[static_cast<size_t>(i)].most, max_drafts_); };
+  const auto most = [&](int32_t i) {
+    const Candidate& c = candidates[static_cast<size_t>(i)];
+    return std::min({c.most, max_drafts_, c.own->seen[0] == 0 ? kNewDrafts : max_drafts_});
+  };
   const auto share = [&](int32_t i, int32_t j) { return candidates[static_cast<size_t>(i)].own->share[static_cast<size_t>(j)]; };
   heap_.clear();
+  order_.clear();
   for (int32_t i = 0; i < sequences; ++i)
     if (most(i) > 0) heap_.push_back({share(i, 0), i});
   std::make_heap(heap_.begin(), heap_.end());
-  // Once over, remembering the order; the prefix with the best rate counts.
-  std::vector<int32_t> order;
-  double tokens = sequences, best = kMargin * tokens / times_.of(sequences);
+  double tokens = sequences, best = kMargin * tokens / times_.of(sequences, sequences);
   size_t taken = 0;
-  while (!heap_.empty() && static_cast<int32_t>(order.size()) < rows) {
+  while (!heap_.empty() && static_cast<int32_t>(order_.size()) < rows) {
     std::pop_heap(heap_.begin(), heap_.end());
     const Next next = heap_.back();
     heap_.pop_back();
     tokens += next.survival;
-    order.push_back(next.candidate);
+    order_.push_back(next.candidate);
     const int32_t width = ++widths_[static_cast<size_t>(next.candidate)];
     if (width < most(next.candidate)) {
       heap_.push_back({next.survival * share(next.candidate, width), next.candidate});
       std::push_heap(heap_.begin(), heap_.end());
     }
-    const double rate = tokens / times_.of(sequences + static_cast<int32_t>(order.size()));
-    if (rate > best) best = rate, taken = order.size();
+    const double rate = tokens / times_.of(sequences, sequences + static_cast<int32_t>(order_.size()));
+    if (rate > best) best = rate, taken = order_.size();
   }
   std::ranges::fill(widths_, 0);
-  for (size_t k = 0; k < taken; ++k) ++widths_[static_cast<size_t>(order[k])];
-  int32_t left = rows - static_cast<int32_t>(taken);
-  for (int32_t i = 0; i < sequences; ++i) {
-    Acceptance& own = *candidates[static_cast<size_t>(i)].own;
-    int32_t& width = widths_[static_cast<size_t>(i)];
-    for (int32_t j = width; j < most(i); ++j) {
+  for (size_t k = 0; k < taken; ++k) ++widths_[static_cast<size_t>(order_[k])];
+}
+
+void DraftPolicy::choose_adaptive(std::span<const Candidate> candidates, int32_t rows) {
+  const auto sequences = static_cast<int32_t>(candidates.size());
+  if (!times_.knows(sequences) || since_plain_ >= kPlainSteps) {
+    since_plain_ = 0;
+    return;
+  }
+  fill(candidates, rows);
+  int32_t left = rows;
+  for (const int32_t width : widths_) left -= width;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    Acceptance& own = *candidates[i].own;
+    int32_t& width = widths_[i];
+    for (int32_t j = width; j < max_drafts_; ++j) {
       float& average = own.share[static_cast<size_t>(j)];
       average += kFade * (0.5f - average);
     }
-    const int32_t more = std::min({kProbeDrafts, most(i) - width, left});
+    const int32_t more = std::min({kProbeDrafts, std::min(candidates[i].most, max_drafts_) - width, left});
     if (++own.steps < own.wait || more <= 0) continue;
     own.wait = width > 0 ? kProbeSteps : std::min(2 * own.wait, kMostProbeSteps);
     own.steps = 0;
@@ -124,6 +145,7 @@ void DraftPolicy::choose_adaptive(std::span<const Candidate> candidates, int32_t
     left -= more;
     ++probes_;
   }
+  since_plain_ = left < rows ? since_plain_ + 1 : 0;
 }
 
 }  // namespace slipstream

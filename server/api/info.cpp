@@ -22,6 +22,7 @@ HttpResponse info(Call& call) {
                   {"tokenizer", s.tokenizer->description()},
                   {"chat_template", s.chat_template != nullptr},
                   {"load", nlohmann::ordered_json::parse(s.model.load_report, nullptr, false)}};
+  out["drafter"] = nlohmann::ordered_json::parse(s.model.drafter_report, nullptr, false);
   auto& memory = out["memory"] = nlohmann::ordered_json::object();
   for (const MemoryLine& line : s.model.memory) memory[line.kind] = {{"planned", line.planned}, {"actual", line.actual}};
   const GenerationDefaults& d = s.model.defaults;

@@ -124,8 +124,9 @@ def test_flag(binary, tables, row):
     if name in SPECIAL:
         return
     words = [f"--{name}"] if flag["switch"] else [f"--{name}={FLAG_SAMPLES.get(name) or default or 'x'}"]
-    if name == "speculative-config.num-speculative-tokens":
-        words.append("--speculative-config.method=ngram")
+    method = {"speculative-config.num-speculative-tokens": "ngram", "speculative-config.model": "dflash"}.get(name)
+    if method:
+        words.append(f"--speculative-config.method={method}")
     if name == "cuda-feature-level":
         words.append("--backend=cuda")
     result = check_config(binary, *words)

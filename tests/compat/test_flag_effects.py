@@ -9,6 +9,7 @@ import time
 import httpx
 import pytest
 
+import random_drafter
 from checks import shows
 from served import clean_environment
 
@@ -230,10 +231,52 @@ def test_speculation(launch, server):
     most, count = drafted("--speculative-config", '{"method": "ngram", "num_speculative_tokens": 2}')
     assert most == 2 and count > 0
     assert drafted("--speculative-config.method=ngram", "--speculative-config.policy=off") == (0, 0)
+    # a prompt that repeats itself is drafted from the first token on, unless widths have to be worth it first
+    counts = [drafted("--speculative-config.method=ngram", f"--speculative-config.policy={policy}")[1] for policy in ("fixed", "adaptive")]
+    assert counts[0] > counts[1] > 0
     # no run of forty tokens comes twice
     most, count = drafted("--speculative-config.method=ngram", "--speculative-config.prompt-lookup-min=40",
                           "--speculative-config.prompt-lookup-max=60")
     assert most > 0 and count == 0
+
+
+@shows("--speculative-config.model")
+def test_drafter_model(launch, binary, smollm2, tmp_path):
+    """A drafter that is hardly ever right changes no text, greedy or drawn, alone or beside others; what does not fit is refused."""
+    folder = random_drafter.write(tmp_path / "drafter")
+    prompts = ["The capital of France is", "one two three four five six", "def fibonacci(n):"]
+    with launch("--backend", "cpu") as made:
+        plain = [text(made.http, p, max_tokens=30) for p in prompts]
+        drawn = text(made.http, prompts[0], max_tokens=30, temperature=0.9, seed=5)
+    spec = json.dumps({"method": "dflash", "model": str(folder), "policy": "fixed"})
+    with launch("--backend", "cpu", "--speculative-config", spec) as made:
+        facts = info(made)
+        assert facts["engine"]["max_draft_tokens"] == 5
+        assert (facts["drafter"]["method"], facts["drafter"]["block_rows"], facts["drafter"]["taps"]) == ("dflash", 6, [1, 14])
+        assert [text(made.http, p, max_tokens=30) for p in prompts] == plain
+        assert text(made.http, prompts[0], max_tokens=30, temperature=0.9, seed=5) == drawn
+        together = [None] * 6
+
+        def ask(i):
+            together[i] = text(made.http, prompts[i % 3], max_tokens=30)
+        threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(together))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert together == plain * 2
+        details = complete(made.http, prompts[0], max_tokens=30).json()["usage"]["completion_tokens_details"]
+        assert details["accepted_prediction_tokens"] + details["rejected_prediction_tokens"] > 30
+    with launch("--backend", "cpu", "--speculative-config", spec.replace("fixed", "off")) as made:
+        assert (info(made)["engine"]["max_draft_tokens"], info(made)["drafter"]) == (0, None)
+
+    def refused(path, *words):
+        return ends_with(binary, smollm2, "--backend", "cpu", "--speculative-config.method=dflash", f"--speculative-config.model={path}", *words)
+    assert "does not exist" in refused(tmp_path / "nothing")
+    assert "more than the 5 drafts" in refused(folder, "--speculative-config.num-speculative-tokens=6")
+    assert "hidden_size" in refused(random_drafter.write(tmp_path / "narrow", hidden_size=512))
+    assert "tapped layer 30 is outside" in refused(random_drafter.write(tmp_path / "deep", taps=(1, 30)))
+    assert "needs a drafter" in ends_with(binary, smollm2, "--speculative-config.method=dflash")
 
 
 # ---- HTTP ----

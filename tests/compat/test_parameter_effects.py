@@ -414,7 +414,8 @@ def test_speculate(second, route):
     with_drafts, without = drafted(), drafted(speculate=False)
     assert with_drafts[1] > 0 and without[1] == 0
     assert with_drafts[0] == without[0]
-    assert drafted(speculate=True) == with_drafts
+    again = drafted(speculate=True)  # how many drafts are worth it follows from measured times
+    assert again[0] == with_drafts[0] and again[1] > 0
 
 
 # ---- accepted without effect ----

@@ -136,6 +136,7 @@ TEST_CASE("the text is that of plain decoding with a DFlash drafter too") {
     REQUIRE(batch.stats.draft_tokens > 200);
 
     require_same(c.engine.run(c.setup({.slots = 3, .rows = 21}), c.requests).texts, c.alone, "chunks");
+    require_same(c.engine.run(c.setup({.slots = 4, .rows = 64, .draft_mode = DraftMode::kAdaptive}), c.requests).texts, c.alone, "adaptive");
     const Outcome preempted = c.engine.run(c.setup({.slots = 4, .rows = 64, .blocks = 9}), c.requests);
     require_same(preempted.texts, c.alone, "preempted");
     REQUIRE(preempted.stats.preemptions > 0);

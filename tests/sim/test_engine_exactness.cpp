@@ -233,6 +233,7 @@ TEST_CASE("one prompt's greedy text is the same beside any others") {
     setup.rounds = setup.prefix_caching ? 2 : 1;
     if (pick(0, 1) == 0) {
       setup.drafts = pick(1, 4);
+      setup.draft_mode = batch % 2 == 0 ? DraftMode::kAdaptive : DraftMode::kFixed;
       setup.rows = std::max(setup.rows, setup.slots * 2);
       setup.drafter = [] { return std::make_unique<NgramDrafter>(1, 3); };
     }

@@ -76,6 +76,7 @@ class Scenario {
   explicit Scenario(uint64_t seed) : random_(seed), law_(hash_token_law(kVocab)) {
     limits_.max_num_seqs = pick(1, 6);
     limits_.max_draft_tokens = chance(0.6) ? pick(1, 5) : 0;
+    limits_.draft_mode = chance(0.5) ? DraftMode::kAdaptive : DraftMode::kFixed;
     limits_.max_batched_tokens = limits_.max_num_seqs + pick(1, 40);
     limits_.block_tokens = pick(1, 3) * 4;
     limits_.num_blocks = pick(10, 40);

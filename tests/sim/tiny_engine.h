@@ -41,6 +41,7 @@ struct Setup {
   int32_t rows = 128;
   int32_t blocks = 100;
   int32_t drafts = 0;
+  DraftMode draft_mode = DraftMode::kFixed;
   bool prefix_caching = false;
   int32_t ranks = 1;
   int32_t rounds = 1;  // the same requests again, one after another round
@@ -100,6 +101,7 @@ class TinyEngine {
     limits.prefix_caching = setup.prefix_caching;
     limits.step_budget = std::chrono::milliseconds(0);
     limits.max_draft_tokens = setup.drafts;
+    limits.draft_mode = setup.draft_mode;
     limits.draft_block_tokens = setup.draft_block;
     limits.cache_groups = groups_;
     return limits;

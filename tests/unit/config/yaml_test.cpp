@@ -58,7 +58,7 @@ TEST_CASE("errors name the line, the key and the reason") {
   CHECK(yaml_error("port: {a: 1}\n") == "case.yaml:1: port: takes one value, not a map");
   CHECK(yaml_error("served-model-name: [[a]]\n").find("only hold plain values") != std::string::npos);
   CHECK(yaml_error("speculative-config:\n  method: ngram\n  metod: x\n").find("case.yaml:3: metod: unknown setting") == 0);
-  CHECK(yaml_error("speculative-config: {method: dflash}\n").find("not served yet; use ngram") != std::string::npos);
+  CHECK(yaml_error("speculative-config: {method: mtp}\n").find("is a kind of drafter that is not served; use dflash or ngram") != std::string::npos);
   CHECK(yaml_error("enable-lora: true\n").find("LoRA adapters are not served") != std::string::npos);
   CHECK(yaml_error("config: other.yaml\n").find("belongs on the command line") != std::string::npos);
   CHECK(yaml_error("- a\n- b\n").find("case.yaml:1: expected lines of the form") == 0);

@@ -93,6 +93,11 @@ TEST_CASE("windows, causality and scales of a GGUF drafter") {
   CHECK(c->attention[1].window == 0);
   CHECK_FALSE(c->attention[1].causal);
   CHECK(c->attention[2].window == 2048);
+  const auto unbounded = changed([](MemoryCheckpoint& f) {
+    f.set("dflash.attention.sliding_window_pattern", std::vector<int64_t>{1, 0, 1});
+  });
+  REQUIRE_FALSE(unbounded.ok());
+  CHECK(unbounded.error().message.find("'dflash.attention.sliding_window' is missing or 0") != std::string::npos);
   const auto open = changed([&](MemoryCheckpoint& f) {
     slides(f);
     f.set("dflash.attention.causal", false);

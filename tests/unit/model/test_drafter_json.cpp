@@ -132,18 +132,17 @@ TEST_CASE("what only a config can say is never guessed") {
   check_refused(R"({"dflash_config": {"mask_token_id": null}})", ErrorCode::kCorrupt, "'mask_token_id' is missing");
   check_refused(R"({"dflash_config": {"target_layer_ids": null}})", ErrorCode::kCorrupt, "'target_layer_ids' is missing");
   check_refused(R"({"rope_theta": null})", ErrorCode::kCorrupt, "'rope_theta' is missing");
+  check_refused(R"({"rms_norm_eps": null})", ErrorCode::kCorrupt, "'rms_norm_eps' is missing");
   check_refused(R"({"head_dim": null})", ErrorCode::kCorrupt, "'head_dim' is missing");
   check_refused(R"({"architectures": null})", ErrorCode::kCorrupt, "'architectures' is missing");
   check_refused(R"({"dflash_config": {"target_layer_ids": null}, "aux_hidden_state_layer_ids": [2, 10]})", ErrorCode::kUnsupported,
                 "each of them less 1");
-  const DrafterConfig c = good(R"({"rms_norm_eps": null, "max_position_embeddings": null, "num_key_value_heads": null,
+  const DrafterConfig c = good(R"({"max_position_embeddings": null, "num_key_value_heads": null,
                                   "vocab_size": null, "num_target_layers": null})");
-  CHECK(c.stack.norm_eps == 1e-6f);
   CHECK(c.stack.kv_heads == 8);
   CHECK(c.stack.vocab == 0);
   CHECK(c.target_layers == 0);
-  CHECK(c.stack.defaults == std::vector<std::string>{"num_key_value_heads = 8", "max_position_embeddings = 32768",
-                                                     "rms_norm_eps = 1e-06"});
+  CHECK(c.stack.defaults == std::vector<std::string>{"num_key_value_heads = 8", "max_position_embeddings = 32768"});
 }
 
 TEST_CASE("windows and causality of drafter layers") {
@@ -165,7 +164,12 @@ TEST_CASE("windows and causality of drafter layers") {
 
   check_refused(("{" + types + "}").c_str(), ErrorCode::kCorrupt, "'layer_types' has sliding layers, but 'use_sliding_window' is false");
   check_refused(("{" + types + R"(, "use_sliding_window": true, "is_causal": true, "dflash_config": {"causal": false}})").c_str(),
-                ErrorCode::kCorrupt, "'causal' in 'dflash_config' contradicts 'is_causal'");
+                ErrorCode::kCorrupt, "'causal' in 'dflash_config' contradicts another key of causality");
+  check_refused(("{" + types + R"(, "use_sliding_window": true, "is_causal": true, "causal": false})").c_str(), ErrorCode::kCorrupt,
+                "'causal' contradicts another key of causality");
+  CHECK(shown(good(("{" + types + R"(, "use_sliding_window": true, "causal": false})").c_str())) == "24 24 0");
+  for (const char* top : {R"("layer_types": ["sliding_attention"])", R"("use_sliding_window": true)", R"("max_window_layers": 1)"})
+    check_refused((R"({"dflash_config": {)" + std::string(top) + "}}").c_str(), ErrorCode::kCorrupt, "in 'dflash_config', where nobody reads it");
   check_refused(R"({"layer_types": ["sliding_attention", "full_attention", "full_attention"], "use_sliding_window": true})",
                 ErrorCode::kCorrupt, "'sliding_window' is missing");
   check_refused(R"({"layer_types": ["full_attention"]})", ErrorCode::kCorrupt, "expected a list of 3 entries");

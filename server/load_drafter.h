@@ -1,0 +1,39 @@
+// The drafter model of one load: what the engine must know of it before the target is loaded, then its weights behind the
+// Drafter interface. Knows checkpoints and configs; no engine and no HTTP.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "engine/base/result.h"
+#include "engine/model/dflash_drafter.h"
+#include "engine/spec/drafter.h"
+
+namespace slipstream {
+
+/// A drafter's checkpoint, opened and checked against the target's config.
+struct OpenedDrafter {
+  std::string path;
+  std::shared_ptr<Checkpoint> checkpoint;  // outlives the engine
+  DrafterConfig config;
+  int32_t draft_tokens = 0;                // at most so many of a block are verified
+};
+
+/// Opens speculative-config.model and pairs it with the target. Errors name the file and key, or both numbers.
+Result<OpenedDrafter> open_drafter(const SpeculativeConfig& wanted, const ModelConfig& target, const std::string& backend);
+
+struct LoadedDrafter {
+  std::unique_ptr<Drafter> drafter;
+  std::vector<CacheGroupSpec> groups;  // behind the target's in the cache
+  int32_t layers = 0;                  // of those groups together
+  int32_t warm_rows = 0;               // Ops::warm_up covers so many rows at least
+  std::string report;                  // JSON text, for /v1/info
+};
+
+/// Loads its weights on `ops` beside `target`, whose LoadOptions and checkpoint these are; for so many sequences.
+Result<LoadedDrafter> load_drafter(const OpenedDrafter& opened, const Model& target, const Checkpoint& target_checkpoint,
+                                   Ops& ops, const LoadOptions& options, int32_t max_num_seqs);
+
+}  // namespace slipstream
