@@ -31,7 +31,7 @@ def second(binary, smollm2, tmp_path_factory):
     file = tmp_path_factory.mktemp("template") / "template.jinja"
     file.write_text(TEMPLATE)
     with running(binary, smollm2, "--max-num-seqs", "1", "--chat-template", str(file), "--default-chat-template-kwargs",
-                 '{"colour": "red"}', "--speculative-config.method", "ngram", "--any-model-name") as made:
+                 '{"colour": "red"}', "--speculative-config.method", "ngram", "--speculative-config.policy", "fixed", "--any-model-name") as made:
         yield made
 
 

@@ -228,12 +228,11 @@ def test_speculation(launch, server):
             return (info(made)["engine"]["max_draft_tokens"],
                     details["accepted_prediction_tokens"] + details["rejected_prediction_tokens"])
     assert drafted() == (0, 0)
-    most, count = drafted("--speculative-config", '{"method": "ngram", "num_speculative_tokens": 2}')
+    most, count = drafted("--speculative-config", '{"method": "ngram", "num_speculative_tokens": 2, "policy": "fixed"}')
     assert most == 2 and count > 0
     assert drafted("--speculative-config.method=ngram", "--speculative-config.policy=off") == (0, 0)
-    # a prompt that repeats itself is drafted from the first token on, unless widths have to be worth it first
-    counts = [drafted("--speculative-config.method=ngram", f"--speculative-config.policy={policy}")[1] for policy in ("fixed", "adaptive")]
-    assert counts[0] > counts[1] > 0
+    # adaptive: the text is the same; how many drafts are worth it follows from measured times
+    assert drafted("--speculative-config.method=ngram", "--speculative-config.policy=adaptive")[0] == 4
     # no run of forty tokens comes twice
     most, count = drafted("--speculative-config.method=ngram", "--speculative-config.prompt-lookup-min=40",
                           "--speculative-config.prompt-lookup-max=60")
