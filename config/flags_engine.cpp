@@ -150,7 +150,7 @@ std::vector<Flag> speculative_flags() {
                   .help = "Most tokens drafted at once; 0: the method's own.", .min = 0, .max = 15,
                   .aliases = {{"speculative-num-draft-tokens"}, {"spec-draft-n-max"}, {"draft-max"}, {"draft"}}});
   rows.push_back({.name = "speculative-config.policy", .field = SLIP_FIELD(engine.speculative.policy),
-                  .group = group, .metavar = "NAME", 
+                  .group = group, .metavar = "NAME",
                   .help = "adaptive (as many drafts as measured step times and acceptance make worth it, none included), fixed (as many "
                           "as the batch allows), or off.",
                   .choices = {"adaptive", "fixed", "off"}});

@@ -10,6 +10,15 @@
 
 namespace slipstream {
 
+Status check_gguf_value_length(const MetaFields& arch, int64_t head_dim) {
+  if (!arch.has("attention.value_length")) return Ok{};
+  SLIP_TRY(const int64_t value_dim, arch.integer("attention.value_length", 1, kMaxHeadDim));
+  if (value_dim != head_dim)
+    return unsupported("GGUF: attention.value_length " + std::to_string(value_dim) + " differs from key_length " +
+                       std::to_string(head_dim) + ", which is not served");
+  return Ok{};
+}
+
 Status read_gguf_rope(const Checkpoint& checkpoint, const MetaFields& arch, ModelConfig& c) {
   SLIP_TRY(const double theta, arch.number_or("rope.freq_base", 10000.0, 2.0, 1e12));
   SLIP_TRY(const int64_t dim, arch.integer_or("rope.dimension_count", c.head_dim, 2, c.head_dim));
@@ -83,12 +92,7 @@ Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
   SLIP_TRY(const int64_t context, arch.integer("context_length", 1, kMaxContext));
   SLIP_TRY(const double eps, arch.number("attention.layer_norm_rms_epsilon", 0, 0.1));
   SLIP_TRY(const int64_t head_dim, arch.integer_or("attention.key_length", hidden / heads, 1, kMaxHeadDim));
-  if (arch.has("attention.value_length")) {
-    SLIP_TRY(const int64_t value_dim, arch.integer("attention.value_length", 1, kMaxHeadDim));
-    if (value_dim != head_dim)
-      return unsupported("GGUF: attention.value_length " + std::to_string(value_dim) + " differs from key_length " +
-                         std::to_string(head_dim) + ", which is not served");
-  }
+  SLIP_RETURN_IF_ERROR(check_gguf_value_length(arch, head_dim));
   c.layers = static_cast<int32_t>(layers);
   c.hidden = static_cast<int32_t>(hidden);
   c.ffn = static_cast<int32_t>(ffn);

@@ -28,6 +28,8 @@ Result<Fp8Scheme> read_fp8_scheme(const JsonFields& root);
 Status read_json_rope(const JsonFields& root, ModelConfig& c);
 /// The same from GGUF keys under `arch`, and from rope_freqs.weight.
 Status read_gguf_rope(const Checkpoint& checkpoint, const MetaFields& arch, ModelConfig& c);
+/// Refuses values of another width than the keys.
+Status check_gguf_value_length(const MetaFields& arch, int64_t head_dim);
 Result<ModelConfig> read_safetensors_config(const Checkpoint& checkpoint);
 Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint);
 

@@ -34,12 +34,7 @@ Status read_stack(const Checkpoint& checkpoint, const MetaFields& arch, ModelCon
   SLIP_TRY(const int64_t head_dim, arch.integer("attention.key_length", 1, kMaxHeadDim));
   SLIP_TRY(const int64_t context, arch.integer("context_length", 1, kMaxContext));
   SLIP_TRY(const double eps, arch.number("attention.layer_norm_rms_epsilon", 0, 0.1));
-  if (arch.has("attention.value_length")) {
-    SLIP_TRY(const int64_t value_dim, arch.integer("attention.value_length", 1, kMaxHeadDim));
-    if (value_dim != head_dim)
-      return unsupported("GGUF: attention.value_length " + std::to_string(value_dim) + " differs from key_length " +
-                         std::to_string(head_dim) + ", which is not served");
-  }
+  SLIP_RETURN_IF_ERROR(check_gguf_value_length(arch, head_dim));
   s.architecture = "dflash";
   s.layers = static_cast<int32_t>(layers);
   s.hidden = static_cast<int32_t>(hidden);

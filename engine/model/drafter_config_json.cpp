@@ -201,7 +201,7 @@ Status read_stack(const JsonFields& root, ModelConfig& s) {
   SLIP_TRY(const int64_t head_dim, root.integer("head_dim", 1, kMaxHeadDim));
   SLIP_TRY(const int64_t ffn, root.integer("intermediate_size", 1, kMaxFfn));
   SLIP_TRY(const int64_t context, root.integer_or("max_position_embeddings", 32768, 1, kMaxContext));
-  if (!root.has("rms_norm_eps")) return corrupt("config.json: key 'rms_norm_eps' is missing");
+  if (!root.has("rms_norm_eps")) return root.missing("rms_norm_eps");
   SLIP_TRY(const double eps, root.number_or("rms_norm_eps", 1e-6, 0, 0.1));
   s.architecture = "dflash";
   s.layers = static_cast<int32_t>(layers);

@@ -21,6 +21,10 @@ bool is_block(DType dtype) { return packed_format(dtype).bits != 0; }
 bool is_half(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
 /// cp.async and cuBLASLt want rows of whole 16-byte chunks.
 bool whole_chunks(int64_t cols) { return cols % 8 == 0; }
+/// Whether the kernels of BF16 rows serve a segment that is no block format.
+bool is_fast(const WeightSegment& s, int64_t cols) {
+  return s.dtype == DType::kF8E4M3 ? f8_fast(s, cols) : is_half(s.dtype) && whole_chunks(cols);
+}
 
 __global__ void halves_kernel(const uint16_t* bf16, int64_t pairs, uint16_t* f16) {
   const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -128,8 +132,7 @@ void linear(Context& context, LinearScratch& scratch, const CudaWeight& w, const
     const float* segment_bias = bias == nullptr ? nullptr : bias + s.first_row;
     float* segment_out = out + s.first_row;
     const bool block = is_block(s.dtype);
-    const bool f8 = s.dtype == DType::kF8E4M3;
-    if (!block && !((f8 ? f8_fast(s, x.cols) : is_half(s.dtype) && whole_chunks(x.cols)) && x.bf16 != nullptr)) {
+    if (!block && !(is_fast(s, x.cols) && x.bf16 != nullptr)) {
       simple_segment(context, s, x, segment_bias, segment_out, w.rows());
       continue;
     }
@@ -150,8 +153,7 @@ bool linear_takes(const LinearScratch& scratch, const CudaWeight& w, const Activ
 bool linear_finishes(const LinearScratch& scratch, const CudaWeight& w, const Activation& x) {
   if (x.rows > kFusedRows || x.bf16 == nullptr) return false;
   return std::ranges::all_of(w.segments(), [&](const WeightSegment& s) {
-    const bool served = s.dtype == DType::kF8E4M3 ? f8_fast(s, x.cols) : is_half(s.dtype) && whole_chunks(x.cols);
-    return served && scratch.choose(s.dtype, s.rows, x.cols, x.rows).fused.wk > 1;
+    return is_fast(s, x.cols) && scratch.choose(s.dtype, s.rows, x.cols, x.rows).fused.wk > 1;
   });
 }
 
@@ -188,8 +190,7 @@ PendingNorm fused_add_norm(Context& context, LinearScratch& scratch, const CudaW
 bool blas_serves(const LinearScratch& scratch, const CudaWeight& w, const Activation& x) {
   if (x.bf16 == nullptr || scratch.blas() == nullptr) return false;
   return std::ranges::all_of(w.segments(), [&](const WeightSegment& s) {
-    const bool served = is_block(s.dtype) || (s.dtype == DType::kF8E4M3 ? f8_fast(s, x.cols) : is_half(s.dtype) && whole_chunks(x.cols));
-    return served && scratch.choose(s.dtype, s.rows, x.cols, x.rows).blas;
+    return (is_block(s.dtype) || is_fast(s, x.cols)) && scratch.choose(s.dtype, s.rows, x.cols, x.rows).blas;
   });
 }
 
