@@ -56,8 +56,8 @@ class ScriptedServer {
         if (request.size() >= head + 4 + std::stoul(request.substr(length + 16))) break;
       }
       const std::string answer = reply_(request);
+      ++answered_;  // before the answer: its reader may ask for the count at once
       ::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
-      ++answered_;
     }
   }
 
