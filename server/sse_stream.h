@@ -1,7 +1,5 @@
-// A generation as server-sent events: order of chunks, keep-alive comments, error and end. The grammar, to the letter:
-//   per choice: one first chunk (role), text chunks, one finish chunk with an empty delta;
-//   then one usage chunk when asked for; then data: [DONE]. An error is a data event with a top-level `error`, then
-//   [DONE].
+// A generation's course as server-sent events: when what is written, keep-alive comments, error and end. What the events say is
+// the endpoint's AnswerFormat's.
 #pragma once
 
 #include <string>
@@ -20,7 +18,7 @@ struct StreamOutcome {
 
 /// Writes events until the end. `progress` is the engine's step counter: a keep-alive comment is only sent when it
 /// moved, so that a wedged server looks wedged.
-StreamOutcome stream_generation(api::Generation& generation, const api::AnswerHead& head, BodySink& sink,
+StreamOutcome stream_generation(api::Generation& generation, api::AnswerFormat& format, BodySink& sink,
                                 const PeerWatch& peer, const std::function<int64_t()>& progress,
                                 std::chrono::seconds keep_alive, const std::string& request_id);
 

@@ -1,5 +1,5 @@
-// The JSON of answers and stream chunks of both generation endpoints, written by hand. Knows the shapes of OpenAI's
-// objects; no socket, no engine.
+// How an endpoint spells an answer, whole or as server-sent events: the seam between a generation's course and the JSON of its
+// endpoint. Knows no socket and no engine.
 #pragma once
 
 #include <string>
@@ -9,43 +9,32 @@
 
 namespace slipstream::api {
 
-/// What all chunks of one answer have in common.
-struct AnswerHead {
-  Endpoint endpoint = kChat;
-  std::string id;               // "chatcmpl-…" or "cmpl-…"
-  std::string model;
-  std::string fingerprint;
-  int64_t created = 0;
-  bool logprobs = false;
-  int32_t top_logprobs = 0;
-  bool return_token_ids = false;
-  bool include_usage = false, continuous_usage = false;
-  int32_t n = 1;                         // choices per prompt
-  std::string service_tier;
-  std::vector<std::string> echo;         // per prompt; empty: no echo
-  std::shared_ptr<const Tokenizer> tokenizer;
+/// One object per call; the handler's thread only. `generation` gives usage and prompts.
+class AnswerFormat {
+ public:
+  virtual ~AnswerFormat() = default;
+
+  /// The body of a whole answer.
+  virtual std::string whole(const std::vector<FinishedChoice>& choices, const Generation& generation) = 0;
+
+  // ---- a stream: each appends whole events to `out` ----
+  /// Before anything has come; also a point to say that the request was taken.
+  virtual void begin(const Generation& generation, std::string* out) = 0;
+  virtual void piece(const ChoicePiece& piece, const Generation& generation, std::string* out) = 0;
+  /// After the last piece of every choice.
+  virtual void end(const Generation& generation, std::string* out) = 0;
+  /// In place of what was still to come. The stream ends here.
+  virtual void fail(const ApiError& error, const std::string& request_id, std::string* out) = 0;
+
+  /// An error in place of a whole answer, in the endpoint's shape.
+  virtual HttpResponse refusal(const ApiError& error, const std::string& request_id) {
+    return error_response(error, request_id);
+  }
 };
 
-/// A choice as the non-stream answer shows it: all its pieces together.
-struct FinishedChoice {
-  std::string text;
-  std::vector<TokenEntry> tokens;
-  FinishReason finish = FinishReason::kNone;
-  std::string stop_string;
-  int32_t stop_token = -1;
-};
-
-std::string format_answer(const AnswerHead& head, const std::vector<FinishedChoice>& choices, const Usage& usage,
-                          const Generation& generation);
-
-// Chunks as JSON texts, without "data: ". `usage` is written where continuous_usage asks for it.
-/// The first of a choice: its role (chat), its prompt's text (echo).
-std::string format_first_chunk(const AnswerHead& head, int32_t index, const Usage& usage,
-                               const std::vector<int32_t>* prompt_ids);
-std::string format_text_chunk(const AnswerHead& head, const ChoicePiece& piece, const Usage& usage);
-/// An empty delta with the finish reason.
-std::string format_finish_chunk(const AnswerHead& head, const ChoicePiece& piece, const Usage& usage);
-/// `choices` empty, usage filled.
-std::string format_usage_chunk(const AnswerHead& head, const Usage& usage);
+/// "data: …" and an empty line.
+void append_data_event(std::string* out, std::string_view json);
+/// "event: name", "data: …" and an empty line.
+void append_named_event(std::string* out, std::string_view name, std::string_view json);
 
 }  // namespace slipstream::api

@@ -17,7 +17,9 @@ HttpResponse chat_completions(Call& call) {
   if (!prompt.ok()) return refuse(call, prompt.error());
   std::vector<std::vector<int32_t>> prompts;
   prompts.push_back(std::move(*prompt));
-  return run_generation(call, std::move(*request), kChat, std::move(prompts), {});
+  AnswerHead head = answer_head(*call.services, *request, kChat);
+  const std::string id = head.id;
+  return run_generation(call, std::move(*request), id, std::make_shared<OpenAiFormat>(std::move(head)), std::move(prompts));
 }
 
 }  // namespace slipstream::api

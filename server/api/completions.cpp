@@ -33,7 +33,10 @@ HttpResponse completions(Call& call) {
       prompts.push_back(std::move(ids));
     }
   }
-  return run_generation(call, std::move(*request), kCompletions, std::move(prompts), std::move(echo));
+  AnswerHead head = answer_head(services, *request, kCompletions);
+  head.echo = std::move(echo);
+  const std::string id = head.id;
+  return run_generation(call, std::move(*request), id, std::make_shared<OpenAiFormat>(std::move(head)), std::move(prompts));
 }
 
 }  // namespace slipstream::api

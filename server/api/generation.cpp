@@ -53,6 +53,22 @@ uint64_t drawn_seed() {
 
 }  // namespace
 
+void FinishedChoice::take(ChoicePiece piece) {
+  for (AnswerPart& part : piece.parts) {
+    switch (part.kind) {
+      case PartKind::kReasoning: reasoning += part.text; break;
+      case PartKind::kContent: content += part.text; break;
+      case PartKind::kCallStart: calls.push_back({std::move(part.call_id), std::move(part.text), {}}); break;
+      case PartKind::kCallArguments: calls[part.call].arguments += part.text; break;
+    }
+  }
+  tokens.insert(tokens.end(), std::make_move_iterator(piece.tokens.begin()), std::make_move_iterator(piece.tokens.end()));
+  if (piece.finish == FinishReason::kNone) return;
+  finish = piece.finish;
+  stop_string = std::move(piece.stop_string);
+  stop_token = piece.stop_token;
+}
+
 std::variant<std::unique_ptr<Generation>, ApiError> Generation::submit(const Services& services,
                                                                        const GenerationRequest& call,
                                                                        std::vector<std::vector<int32_t>> prompts,
@@ -174,6 +190,7 @@ void Generation::absorb(size_t request, OutputEvent event, std::vector<ChoicePie
 
   ChoicePiece piece;
   piece.index = static_cast<int32_t>(index);
+  std::string published;
   bool stopped = false;
   for (size_t i = 0; i < event.tokens.size() && !stopped; ++i) {
     TokenEntry entry;
@@ -188,7 +205,7 @@ void Generation::absorb(size_t request, OutputEvent event, std::vector<ChoicePie
     text.waiting.push_back(std::move(entry));
     if (spelled.empty()) continue;
     StopStrings::Piece safe = text.stops.push(spelled);
-    piece.text += safe.text;
+    published += safe.text;
     if (safe.matched >= 0) {
       stopped = true;
       piece.stop_string = stop_strings_[safe.matched];
@@ -217,16 +234,17 @@ void Generation::absorb(size_t request, OutputEvent event, std::vector<ChoicePie
     const std::string tail = text.detokenizer.finish();
     text.raw_bytes += static_cast<int64_t>(tail.size());
     StopStrings::Piece safe = text.stops.push(tail);
-    piece.text += safe.text;
+    published += safe.text;
     if (safe.matched >= 0) {
       piece.finish = FinishReason::kStop;
       piece.stop_string = stop_strings_[safe.matched];
       stopped = true;
     } else {
-      piece.text += text.stops.finish();
+      published += text.stops.finish();
     }
   }
-  text.published_bytes += static_cast<int64_t>(piece.text.size());
+  text.published_bytes += static_cast<int64_t>(published.size());
+  if (!published.empty()) piece.parts.push_back({PartKind::kContent, std::move(published), -1, {}});
   if (piece.finish == FinishReason::kCancelled) {
     error_ = ApiError(Error{ErrorCode::kUnavailable, "the request was cancelled by the server", {}}, 503, "cancelled");
     return;
@@ -235,7 +253,7 @@ void Generation::absorb(size_t request, OutputEvent event, std::vector<ChoicePie
   release_tokens(text, piece.finish != FinishReason::kNone && !(stopped && !include_stop_), &piece);
   piece.completion_tokens = text.completion_tokens;
   if (piece.finish != FinishReason::kNone) finish_choice(index, request);
-  if (!piece.text.empty() || !piece.tokens.empty() || piece.finish != FinishReason::kNone)
+  if (!piece.parts.empty() || !piece.tokens.empty() || piece.finish != FinishReason::kNone)
     out->push_back(std::move(piece));
 }
 

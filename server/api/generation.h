@@ -11,6 +11,7 @@
 
 #include "engine/request/request.h"
 #include "engine/text/detokenizer.h"
+#include "server/api/answer_parts.h"
 #include "server/api/request_schema.h"
 #include "server/api/response_writer.h"
 #include "server/services.h"
@@ -28,7 +29,7 @@ struct TokenEntry {
 /// What one choice gained since the last piece.
 struct ChoicePiece {
   int32_t index = 0;             // prompt * n + choice
-  std::string text;
+  std::vector<AnswerPart> parts;
   std::vector<TokenEntry> tokens;
   FinishReason finish = FinishReason::kNone;
   std::string stop_string;       // that ended it
@@ -39,6 +40,21 @@ struct ChoicePiece {
 struct Usage {
   int64_t prompt_tokens = 0, completion_tokens = 0, cached_tokens = 0;
   int64_t accepted_draft_tokens = 0, rejected_draft_tokens = 0;
+};
+
+/// A choice as a whole answer shows it: all its pieces together.
+struct FinishedChoice {
+  struct Call {
+    std::string id, name, arguments;
+  };
+  std::string reasoning, content;
+  std::vector<Call> calls;
+  std::vector<TokenEntry> tokens;
+  FinishReason finish = FinishReason::kNone;
+  std::string stop_string;
+  int32_t stop_token = -1;
+
+  void take(ChoicePiece piece);
 };
 
 /// Seconds of one finished call as the client saw it, for the histograms and the access line.

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "engine/base/log.h"
-#include "server/api/answer_format.h"
 #include "server/api/generation.h"
 #include "server/build_info.h"
 #include "server/request_id.h"
@@ -16,14 +15,6 @@
 
 namespace slipstream::api {
 namespace {
-
-std::string random_id(const char* prefix) {
-  thread_local std::mt19937_64 generator{std::random_device{}()};
-  constexpr char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
-  std::string out = prefix;
-  for (int i = 0; i < 24; ++i) out.push_back(digits[generator() % 36]);
-  return out;
-}
 
 /// Logs an unknown field's name the first time it is seen; the set is bounded, names are cut by the log's escaping.
 void note_unknown_field(Metrics& metrics, std::string_view name) {
@@ -83,7 +74,7 @@ void record_end(CallRecord& record, Metrics& metrics, const Generation& generati
     metrics.time_per_output_token.observe((times.total_s - times.first_token_s) / static_cast<double>(longest - 1));
 }
 
-HttpResponse whole_answer(Call& call, const std::shared_ptr<Generation>& generation, const AnswerHead& head,
+HttpResponse whole_answer(Call& call, const std::shared_ptr<Generation>& generation, AnswerFormat& format,
                           const GenerationRequest& request) {
   std::vector<FinishedChoice> choices(generation->choices());
   std::vector<ChoicePiece> pieces;
@@ -93,14 +84,9 @@ HttpResponse whole_answer(Call& call, const std::shared_ptr<Generation>& generat
     pieces.clear();
     more = generation->next(std::chrono::milliseconds(100), &pieces);
     for (ChoicePiece& piece : pieces) {
-      FinishedChoice& choice = choices[piece.index];
-      choice.text += piece.text;
-      choice.tokens.insert(choice.tokens.end(), std::make_move_iterator(piece.tokens.begin()),
-                           std::make_move_iterator(piece.tokens.end()));
-      if (piece.finish == FinishReason::kNone) continue;
-      choice.finish = finish = piece.finish;
-      choice.stop_string = std::move(piece.stop_string);
-      choice.stop_token = piece.stop_token;
+      if (piece.finish != FinishReason::kNone) finish = piece.finish;
+      const int32_t index = piece.index;
+      choices[index].take(std::move(piece));
     }
   }
   call.peer.on_gone({});
@@ -108,28 +94,28 @@ HttpResponse whole_answer(Call& call, const std::shared_ptr<Generation>& generat
   const bool gone = call.peer.gone() && (more || generation->failed());
   record_end(*call.record, call.metrics, *generation, request, finish, gone);
   if (gone) {
-    HttpResponse response = error_response(client_closed_error(), call.request_id);
+    HttpResponse response = format.refusal(client_closed_error(), call.request_id);
     response.close = true;
     return response;
   }
-  if (generation->failed()) return refuse(call, generation->error());
+  if (generation->failed()) return refuse(call, generation->error(), &format);
   HttpResponse response;
-  response.body = format_answer(head, choices, generation->usage(), *generation);
+  response.body = format.whole(choices, *generation);
   return response;
 }
 
-HttpResponse streamed_answer(Call& call, const std::shared_ptr<Generation>& generation, AnswerHead head,
-                             GenerationRequest request) {
+HttpResponse streamed_answer(Call& call, const std::shared_ptr<Generation>& generation,
+                             std::shared_ptr<AnswerFormat> format, GenerationRequest request) {
   HttpResponse response;
   response.content_type = "text/event-stream; charset=utf-8";
   response.headers.emplace_back("Cache-Control", "no-cache");
   response.headers.emplace_back("X-Accel-Buffering", "no");  // nginx would collect the events
   Engine* engine = call.services->engine;
   const std::chrono::seconds keep_alive(call.services->config.server.keep_alive_comment_s);
-  response.stream = [generation, head = std::move(head), request = std::move(request), engine, keep_alive,
+  response.stream = [generation, format = std::move(format), request = std::move(request), engine, keep_alive,
                      peer = &call.peer, metrics = &call.metrics, record = call.record,
                      request_id = call.request_id](BodySink& sink) {
-    const auto outcome = stream_generation(*generation, head, sink, *peer, [engine] { return engine->stats().steps; },
+    const auto outcome = stream_generation(*generation, *format, sink, *peer, [engine] { return engine->stats().steps; },
                                            keep_alive, request_id);
     peer->on_gone({});
     record_end(*record, *metrics, *generation, request, outcome.finish, outcome.client_gone);
@@ -168,7 +154,7 @@ Status check_prompt_bytes(const Services& services, int64_t text_bytes) {
                ""};
 }
 
-HttpResponse refuse(Call& call, const ApiError& error) {
+HttpResponse refuse(Call& call, const ApiError& error, AnswerFormat* format) {
   ApiError out = error;
   if (out.error.code == ErrorCode::kNotFound && out.error.param == "model") out.code = "model_not_found";
   if (out.error.code == ErrorCode::kContextLength && out.context_tokens < 0 && call.services) {
@@ -176,7 +162,7 @@ HttpResponse refuse(Call& call, const ApiError& error) {
     out.prompt_tokens = out.context_tokens;  // a lower bound; the message says so
   }
   call.record->error_code = out.code;
-  return error_response(out, call.request_id);
+  return format ? format->refusal(out, call.request_id) : error_response(out, call.request_id);
 }
 
 void take_request_id(Call& call, const Json& body) {
@@ -189,12 +175,15 @@ void take_request_id(Call& call, const Json& body) {
   }
 }
 
-HttpResponse run_generation(Call& call, GenerationRequest request, Endpoint endpoint,
-                            std::vector<std::vector<int32_t>> prompts, std::vector<std::string> echo) {
-  const Services& services = *call.services;
-  // A key's cached prefixes are its own: another key, guessing prompts, must not see them by timing.
-  if (!call.key_salt.empty()) request.cache_salt = call.key_salt + ":" + request.cache_salt;
+std::string random_id(const char* prefix) {
+  thread_local std::mt19937_64 generator{std::random_device{}()};
+  constexpr char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+  std::string out = prefix;
+  for (int i = 0; i < 24; ++i) out.push_back(digits[generator() % 36]);
+  return out;
+}
 
+AnswerHead answer_head(const Services& services, const GenerationRequest& request, Endpoint endpoint) {
   AnswerHead head;
   head.endpoint = endpoint;
   head.id = random_id(endpoint == kChat ? "chatcmpl-" : "cmpl-");
@@ -208,11 +197,18 @@ HttpResponse run_generation(Call& call, GenerationRequest request, Endpoint endp
   head.continuous_usage = request.continuous_usage;
   head.n = request.n;
   head.service_tier = request.service_tier;
-  head.echo = std::move(echo);
   head.tokenizer = services.tokenizer;
+  return head;
+}
 
-  auto submitted = Generation::submit(services, request, std::move(prompts), head.id);
-  if (auto* error = std::get_if<ApiError>(&submitted)) return refuse(call, *error);
+HttpResponse run_generation(Call& call, GenerationRequest request, const std::string& id,
+                            std::shared_ptr<AnswerFormat> format, std::vector<std::vector<int32_t>> prompts) {
+  const Services& services = *call.services;
+  // A key's cached prefixes are its own: another key, guessing prompts, must not see them by timing.
+  if (!call.key_salt.empty()) request.cache_salt = call.key_salt + ":" + request.cache_salt;
+
+  auto submitted = Generation::submit(services, request, std::move(prompts), id);
+  if (auto* error = std::get_if<ApiError>(&submitted)) return refuse(call, *error, format.get());
   const std::shared_ptr<Generation> generation = std::move(std::get<std::unique_ptr<Generation>>(submitted));
   CallRecord& record = *call.record;
   record.generation = true;
@@ -226,8 +222,8 @@ HttpResponse run_generation(Call& call, GenerationRequest request, Endpoint endp
   call.peer.on_gone([weak = std::weak_ptr<Generation>(generation)] {
     if (const auto alive = weak.lock()) alive->cancel();
   });
-  if (request.stream) return streamed_answer(call, generation, std::move(head), std::move(request));
-  return whole_answer(call, generation, head, request);
+  if (request.stream) return streamed_answer(call, generation, std::move(format), std::move(request));
+  return whole_answer(call, generation, *format, request);
 }
 
 }  // namespace slipstream::api

@@ -1,10 +1,11 @@
-// The common course of the two generation endpoints after their prompts are tokenised: submit, then a whole answer or a
+// The common course of the generation endpoints after their prompts are tokenised: submit, then a whole answer or a
 // stream, then the record for metrics and the access line.
 #pragma once
 
 #include <vector>
 
 #include "server/api/call.h"
+#include "server/api/openai_format.h"
 #include "server/api/request_schema.h"
 #include "server/api/response_writer.h"
 
@@ -22,10 +23,17 @@ Status check_prompt_bytes(const Services& services, int64_t text_bytes);
 /// The request_id (or rid) of a body becomes the call's, unless the header brought one.
 void take_request_id(Call& call, const Json& body);
 
-HttpResponse run_generation(Call& call, GenerationRequest request, Endpoint endpoint,
-                            std::vector<std::vector<int32_t>> prompts, std::vector<std::string> echo);
+/// prefix and 24 random letters and digits.
+std::string random_id(const char* prefix);
 
-/// The error as a response, noted in the call's record.
-HttpResponse refuse(Call& call, const ApiError& error);
+/// The head of an answer to `request`; a new id.
+AnswerHead answer_head(const Services& services, const GenerationRequest& request, Endpoint endpoint);
+
+/// `id` is the answer's, and what the log calls the request.
+HttpResponse run_generation(Call& call, GenerationRequest request, const std::string& id,
+                            std::shared_ptr<AnswerFormat> format, std::vector<std::vector<int32_t>> prompts);
+
+/// The error as a response, noted in the call's record; in OpenAI's shape unless `format` has its own.
+HttpResponse refuse(Call& call, const ApiError& error, AnswerFormat* format = nullptr);
 
 }  // namespace slipstream::api

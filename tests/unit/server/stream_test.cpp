@@ -8,6 +8,7 @@
 #include "engine/base/utf8.h"
 #include "engine/run/engine.h"
 #include "engine/run/fake_executor.h"
+#include "server/api/openai_format.h"
 #include "server/sse_stream.h"
 #include "tests/catch.h"
 #include "tests/http/stub_model.h"
@@ -103,7 +104,8 @@ TEST_CASE("random tokens: every event is valid, and the text is the decode of al
     REQUIRE(std::holds_alternative<std::unique_ptr<api::Generation>>(submitted));
     Collected sink;
     PeerWatch peer;
-    const auto outcome = stream_generation(*std::get<0>(submitted), head, sink, peer, [] { return 0; },
+    api::OpenAiFormat format(std::move(head));
+    const auto outcome = stream_generation(*std::get<0>(submitted), format, sink, peer, [] { return 0; },
                                            std::chrono::seconds(15), "rid");
     REQUIRE_FALSE(outcome.failed);
     REQUIRE(is_valid_utf8(sink.text));

@@ -1,0 +1,308 @@
+// See openai_format.h.
+#include "server/api/openai_format.h"
+
+#include <set>
+
+#include "engine/base/utf8.h"
+#include "server/json_text.h"
+
+namespace slipstream::api {
+namespace {
+
+using json_text::append_bytes;
+using json_text::append_float;
+using json_text::append_int;
+using json_text::append_string;
+
+// JSON has no infinity; vLLM writes this for a token that cannot be drawn.
+constexpr float kLowestLogprob = -9999.0f;
+
+float shown(float logprob) { return logprob < kLowestLogprob ? kLowestLogprob : logprob; }
+
+const char* finish_text(FinishReason reason) { return reason == FinishReason::kLength ? "\"length\"" : "\"stop\""; }
+
+void append_usage(std::string& out, const Usage& usage) {
+  out += "{\"prompt_tokens\":";
+  append_int(out, usage.prompt_tokens);
+  out += ",\"completion_tokens\":";
+  append_int(out, usage.completion_tokens);
+  out += ",\"total_tokens\":";
+  append_int(out, usage.prompt_tokens + usage.completion_tokens);
+  out += ",\"prompt_tokens_details\":{\"cached_tokens\":";
+  append_int(out, usage.cached_tokens);
+  out += "},\"completion_tokens_details\":{\"reasoning_tokens\":0,\"accepted_prediction_tokens\":";
+  append_int(out, usage.accepted_draft_tokens);
+  out += ",\"rejected_prediction_tokens\":";
+  append_int(out, usage.rejected_draft_tokens);
+  out += "}}";
+}
+
+void append_chat_entry(std::string& out, const AnswerHead& head, int32_t id, float logprob) {
+  const std::string_view bytes = head.tokenizer->token_bytes(id);
+  out += "{\"token\":";
+  append_string(out, bytes);
+  out += ",\"logprob\":";
+  append_float(out, shown(logprob));
+  out += ",\"bytes\":";
+  append_bytes(out, bytes);
+}
+
+void append_chat_logprobs(std::string& out, const AnswerHead& head, const std::vector<TokenEntry>& tokens) {
+  out += "{\"content\":[";
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (i) out.push_back(',');
+    append_chat_entry(out, head, tokens[i].id, tokens[i].logprob.logprob);
+    out += ",\"top_logprobs\":[";
+    const auto& top = tokens[i].logprob.top;
+    for (size_t j = 0; j < top.size() && j < static_cast<size_t>(head.top_logprobs); ++j) {
+      if (j) out.push_back(',');
+      append_chat_entry(out, head, top[j].first, top[j].second);
+      out.push_back('}');
+    }
+    out += "]}";
+  }
+  out += "],\"refusal\":null}";
+}
+
+/// The legacy endpoint has no bytes field; OpenAI spells a token that is no text as bytes:\xNN.
+std::string legacy_token(const AnswerHead& head, int32_t id) {
+  const std::string_view bytes = head.tokenizer->token_bytes(id);
+  if (is_valid_utf8(bytes)) return std::string(bytes);
+  std::string out = "bytes:";
+  constexpr char hex[] = "0123456789abcdef";
+  for (const char c : bytes) {
+    out += "\\x";
+    out.push_back(hex[static_cast<unsigned char>(c) >> 4]);
+    out.push_back(hex[static_cast<unsigned char>(c) & 15]);
+  }
+  return out;
+}
+
+void append_legacy_logprobs(std::string& out, const AnswerHead& head, const std::vector<TokenEntry>& tokens) {
+  std::string offsets, values, tops;
+  out += "{\"tokens\":[";
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const char* comma = i ? "," : "";
+    out += comma;
+    append_string(out, legacy_token(head, tokens[i].id));
+    offsets += comma;
+    append_int(offsets, tokens[i].char_offset);
+    values += comma;
+    append_float(values, shown(tokens[i].logprob.logprob));
+    tops += comma;
+    tops += "{";
+    std::set<std::string> seen;  // two ids may spell the same text
+    for (size_t j = 0; j < tokens[i].logprob.top.size() && j < static_cast<size_t>(head.top_logprobs); ++j) {
+      const auto& [id, logprob] = tokens[i].logprob.top[j];
+      std::string key = legacy_token(head, id);
+      if (!seen.insert(key).second) continue;
+      if (seen.size() > 1) tops += ",";
+      append_string(tops, key);
+      tops += ":";
+      append_float(tops, shown(logprob));
+    }
+    tops += "}";
+  }
+  out += "],\"token_logprobs\":[" + values + "],\"top_logprobs\":[" + tops + "],\"text_offset\":[" + offsets + "]}";
+}
+
+void append_logprobs(std::string& out, const AnswerHead& head, const std::vector<TokenEntry>& tokens) {
+  out += ",\"logprobs\":";
+  if (!head.logprobs)
+    out += "null";
+  else if (head.endpoint == kChat)
+    append_chat_logprobs(out, head, tokens);
+  else
+    append_legacy_logprobs(out, head, tokens);
+}
+
+void append_ids(std::string& out, const std::vector<int32_t>& ids) {
+  out.push_back('[');
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (i) out.push_back(',');
+    append_int(out, ids[i]);
+  }
+  out.push_back(']');
+}
+
+void append_token_ids(std::string& out, const AnswerHead& head, const std::vector<TokenEntry>& tokens) {
+  if (!head.return_token_ids) return;
+  std::vector<int32_t> ids;
+  for (const TokenEntry& token : tokens) ids.push_back(token.id);
+  out += ",\"token_ids\":";
+  append_ids(out, ids);
+}
+
+void append_stop_reason(std::string& out, const std::string& stop_string, int32_t stop_token) {
+  out += ",\"stop_reason\":";
+  if (!stop_string.empty())
+    append_string(out, stop_string);
+  else if (stop_token >= 0)
+    append_int(out, stop_token);
+  else
+    out += "null";
+}
+
+/// {"id":…,"model":… up to and including the key before `choices`' value.
+std::string opening(const AnswerHead& head, const char* object) {
+  std::string out = "{\"id\":";
+  append_string(out, head.id);
+  out += ",\"object\":\"";
+  out += object;
+  out += "\",\"created\":";
+  append_int(out, head.created);
+  out += ",\"model\":";
+  append_string(out, head.model);
+  out += ",\"system_fingerprint\":";
+  append_string(out, head.fingerprint);
+  if (!head.service_tier.empty()) {
+    out += ",\"service_tier\":";
+    append_string(out, head.service_tier == "auto" ? "default" : head.service_tier);
+  }
+  out += ",\"choices\":";
+  return out;
+}
+
+std::string chunk_opening(const AnswerHead& head) {
+  return opening(head, head.endpoint == kChat ? "chat.completion.chunk" : "text_completion");
+}
+
+void append_chunk_end(std::string& out, const AnswerHead& head, const Usage& usage) {
+  if (head.continuous_usage) {
+    out += ",\"usage\":";
+    append_usage(out, usage);
+  } else if (head.include_usage) {
+    out += ",\"usage\":null";
+  }
+  out.push_back('}');
+}
+
+}  // namespace
+
+OpenAiFormat::OpenAiFormat(AnswerHead head) : head_(std::move(head)) {}
+
+std::string OpenAiFormat::whole(const std::vector<FinishedChoice>& choices, const Generation& generation) {
+  std::string out = opening(head_, head_.endpoint == kChat ? "chat.completion" : "text_completion");
+  out.push_back('[');
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const FinishedChoice& choice = choices[i];
+    if (i) out.push_back(',');
+    out += "{\"index\":";
+    append_int(out, static_cast<int64_t>(i));
+    if (head_.endpoint == kChat) {
+      out += ",\"message\":{\"role\":\"assistant\",\"content\":";
+      append_string(out, choice.content);
+      out += ",\"refusal\":null}";
+    } else {
+      out += ",\"text\":";
+      append_string(out, (head_.echo.empty() ? "" : head_.echo[i / head_.n]) + choice.content);
+    }
+    append_logprobs(out, head_, choice.tokens);
+    out += ",\"finish_reason\":";
+    out += finish_text(choice.finish);
+    append_stop_reason(out, choice.stop_string, choice.stop_token);
+    append_token_ids(out, head_, choice.tokens);
+    if (head_.return_token_ids && head_.endpoint == kCompletions) {
+      out += ",\"prompt_token_ids\":";
+      append_ids(out, generation.prompt(static_cast<int32_t>(i) / head_.n));
+    }
+    out.push_back('}');
+  }
+  out += "],\"usage\":";
+  append_usage(out, generation.usage());
+  if (head_.return_token_ids && head_.endpoint == kChat) {
+    out += ",\"prompt_token_ids\":";
+    append_ids(out, generation.prompt(0));
+  }
+  out.push_back('}');
+  return out;
+}
+
+void OpenAiFormat::begin(const Generation& generation, std::string*) {
+  begun_.assign(static_cast<size_t>(generation.choices()), false);
+}
+
+void OpenAiFormat::piece(const ChoicePiece& piece, const Generation& generation, std::string* out) {
+  const Usage usage = head_.continuous_usage ? generation.usage() : Usage{};
+  if (!begun_[piece.index]) {
+    begun_[piece.index] = true;
+    const bool with_ids = head_.return_token_ids && piece.index % head_.n == 0;
+    // completions have no role: their first chunk exists only to carry an echo or the prompt's ids
+    if (head_.endpoint == kChat || !head_.echo.empty() || head_.return_token_ids)
+      append_data_event(out, first_chunk(piece.index, usage, with_ids ? &generation.prompt(piece.index / head_.n) : nullptr));
+  }
+  // without log-probabilities or ids a chunk without text says nothing
+  if (!piece.parts.empty() || (!piece.tokens.empty() && (head_.logprobs || head_.return_token_ids)))
+    append_data_event(out, parts_chunk(piece, usage));
+  if (piece.finish != FinishReason::kNone) append_data_event(out, finish_chunk(piece, usage));
+}
+
+void OpenAiFormat::end(const Generation& generation, std::string* out) {
+  if (head_.include_usage) append_data_event(out, usage_chunk(generation.usage()));
+  append_data_event(out, "[DONE]");
+}
+
+void OpenAiFormat::fail(const ApiError& error, const std::string& request_id, std::string* out) {
+  append_data_event(out, error_body(error, request_id));
+  append_data_event(out, "[DONE]");
+}
+
+std::string OpenAiFormat::first_chunk(int32_t index, const Usage& usage, const std::vector<int32_t>* prompt_ids) const {
+  std::string out = chunk_opening(head_);
+  out += "[{\"index\":";
+  append_int(out, index);
+  if (head_.endpoint == kChat) {
+    out += ",\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}]";
+  } else {
+    out += ",\"text\":";
+    append_string(out, head_.echo.empty() ? "" : head_.echo[index / head_.n]);
+    out += ",\"logprobs\":null,\"finish_reason\":null}]";
+  }
+  if (prompt_ids) {
+    out += ",\"prompt_token_ids\":";
+    append_ids(out, *prompt_ids);
+  }
+  append_chunk_end(out, head_, usage);
+  return out;
+}
+
+std::string OpenAiFormat::parts_chunk(const ChoicePiece& piece, const Usage& usage) const {
+  std::string content;
+  for (const AnswerPart& part : piece.parts)
+    if (part.kind == PartKind::kContent) content += part.text;
+  std::string out = chunk_opening(head_);
+  out += "[{\"index\":";
+  append_int(out, piece.index);
+  out += head_.endpoint == kChat ? ",\"delta\":{\"content\":" : ",\"text\":";
+  append_string(out, content);
+  if (head_.endpoint == kChat) out.push_back('}');
+  append_logprobs(out, head_, piece.tokens);
+  out += ",\"finish_reason\":null";
+  append_token_ids(out, head_, piece.tokens);
+  out += "}]";
+  append_chunk_end(out, head_, usage);
+  return out;
+}
+
+std::string OpenAiFormat::finish_chunk(const ChoicePiece& piece, const Usage& usage) const {
+  std::string out = chunk_opening(head_);
+  out += "[{\"index\":";
+  append_int(out, piece.index);
+  out += head_.endpoint == kChat ? ",\"delta\":{}" : ",\"text\":\"\"";
+  out += ",\"logprobs\":null,\"finish_reason\":";
+  out += finish_text(piece.finish);
+  append_stop_reason(out, piece.stop_string, piece.stop_token);
+  out += "}]";
+  append_chunk_end(out, head_, usage);
+  return out;
+}
+
+std::string OpenAiFormat::usage_chunk(const Usage& usage) const {
+  std::string out = chunk_opening(head_);
+  out += "[],\"usage\":";
+  append_usage(out, usage);
+  out.push_back('}');
+  return out;
+}
+
+}  // namespace slipstream::api
