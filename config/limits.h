@@ -59,4 +59,19 @@ inline constexpr int64_t kLogprobEntriesPerRequest = 1 << 22;        // … time
 inline constexpr int32_t kCacheSaltBytes = 1024;
 inline constexpr int32_t kRequestIdBytes = 128;
 
+// ---- grammars (structured output, tools) ----
+inline constexpr int64_t kGrammarSourceBytes = 64 << 10;     // all schemas, patterns and texts of one grammar together
+inline constexpr int32_t kGrammarDepth = 32;                  // of schemas, groups and formats inside each other
+inline constexpr int32_t kGrammarRules = 4096;
+inline constexpr int32_t kGrammarStates = 1 << 17;            // of one automaton, and of all rules together
+inline constexpr int64_t kGrammarSubsetElements = 1 << 24;    // what making one automaton deterministic may hold
+inline constexpr int32_t kGrammarRepeat = 10'000;             // {m,n}, minItems, maxLength and their like
+inline constexpr int32_t kGrammarCompileMs = 5'000;
+inline constexpr int32_t kGrammarCompilesAtOnce = 4;
+inline constexpr int64_t kGrammarCacheBytes = 256 << 20;      // automata and masks, all grammars together
+inline constexpr int64_t kGrammarMaskBytes = 32 << 20;        // masks of one grammar
+inline constexpr int32_t kGrammarStacks = 64;                 // readings of an output that are followed at once
+inline constexpr int32_t kGrammarStackDepth = 256;            // rules inside each other in an output
+inline constexpr int32_t kGrammarRollbackTokens = 64;
+
 }  // namespace slipstream::limits
