@@ -53,7 +53,6 @@ std::vector<Row> no_effect_rows() {
       {"numa", kValue, "threads go where the process may run; use numactl"},
       {"jinja", kSwitch, "templates are always Jinja"},
       {"cont-batching", kSwitch, "batching is always continuous", {{"cb"}}},
-      {"webui", kSwitch, "there is no web page", {{"no-webui"}}},
       {"slots", kSwitch, "/v1/info shows the state"},
       {"props", kSwitch, "/v1/info shows the state"},
       {"warmup", kSwitch, "a warm-up pass always runs before readiness"},

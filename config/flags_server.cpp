@@ -20,6 +20,9 @@ std::vector<Flag> server_flags() {
                   .aliases = {{"alias"}, {"a"}}});
   rows.push_back({.name = "any-model-name", .field = SLIP_FIELD(server.any_model_name), .group = http,
                   .help = "Answer requests whatever model they name."});
+  rows.push_back({.name = "web-page", .field = SLIP_FIELD(server.web_page), .group = http,
+                  .help = "Serve a small chat page at /; it asks for the API key when one is set.",
+                  .aliases = {{"webui"}}});
   rows.push_back({.name = "max-streams", .field = SLIP_FIELD(server.max_streams), .group = http, .metavar = "N",
                   .help = "Requests handled at once; health is served beside them.", .min = 1, .max = 65536,
                   .aliases = {{"threads-http"}}});

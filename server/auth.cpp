@@ -69,7 +69,7 @@ Auth::Verdict Auth::judge(const HttpRequest& request) const {
   if (is_key) verdict.key_salt = to_hex(sha256("salt|" + to_hex(hash))).substr(0, 16);
 
   const bool health = request.path == "/health" || request.path.starts_with("/health/");
-  if (health || request.method == "OPTIONS")
+  if (health || request.path == "/" || request.method == "OPTIONS")  // the page itself tells nothing
     verdict.allowed = true;
   else if (request.path == "/metrics")
     verdict.allowed = metrics_keys_.empty() || is_key || (verdict.key_given && holds(metrics_keys_, hash));

@@ -13,6 +13,7 @@
 #include "server/build_info.h"
 #include "server/cors.h"
 #include "server/json_text.h"
+#include "server/page/page.h"
 #include "server/request_id.h"
 
 namespace slipstream {
@@ -58,7 +59,7 @@ ApiError unavailable(ServerState state) {
 }  // namespace
 
 struct Edge::Route {
-  enum class Kind : uint8_t { kEndpoint, kHealth, kMetrics, kBuild, kNotServed };
+  enum class Kind : uint8_t { kEndpoint, kHealth, kMetrics, kBuild, kPage, kNotServed };
   std::string_view path;         // "/v1/models/" and "/v1/responses/" match by prefix
   std::string_view name;         // in metrics
   bool post = false;
@@ -90,6 +91,7 @@ const Edge::Route* Edge::find_route(std::string_view path) {
       {"/health/ready", "health", false, K::kHealth, nullptr, ""},
       {"/health/progress", "health", false, K::kHealth, nullptr, ""},
       {"/metrics", "metrics", false, K::kMetrics, nullptr, ""},
+      {"/", "page", false, K::kPage, nullptr, ""},
       {"/version", "version", false, K::kBuild, nullptr, ""},
       {"/v1/responses", "not_served", true, K::kNotServed, nullptr, kChatInstead},
       {"/v1/responses/input_tokens", "not_served", true, K::kNotServed, nullptr, "use /tokenize with messages"},
@@ -201,7 +203,7 @@ HttpResponse Edge::route(const HttpRequest& request, PeerWatch& peer, const std:
     return api::error_response(error, request_id);
   };
   if (request.method == "OPTIONS") return preflight(request, config_.allowed_origins);
-  if (!found)
+  if (!found || (found->kind == Route::Kind::kPage && !config_.web_page))
     return refuse({{ErrorCode::kNotFound, "there is no such route; see /v1/models, /v1/chat/completions, "
                                           "/v1/completions, /tokenize, /health, /metrics", {}},
                    404, "not_found"});
@@ -220,6 +222,7 @@ HttpResponse Edge::route(const HttpRequest& request, PeerWatch& peer, const std:
   switch (found->kind) {
     case Route::Kind::kHealth: return health(request.path);
     case Route::Kind::kMetrics: return metrics_page();
+    case Route::Kind::kPage: return page();
     case Route::Kind::kBuild: {
       HttpResponse response;
       response.body = "{\"version\":\"" + std::string(kVersion) + "\"}";

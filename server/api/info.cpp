@@ -44,7 +44,14 @@ HttpResponse info(Call& call) {
                    {"max_draft_tokens", bounds.max_draft_tokens},
                    {"running", stats.running},
                    {"waiting", stats.waiting},
-                   {"steps", stats.steps}};
+                   {"steps", stats.steps},
+                   {"blocks_used", stats.blocks_used},
+                   {"blocks_cached", stats.blocks_cached},
+                   {"prefix_queries_tokens", stats.prefix_queries_tokens},
+                   {"prefix_hit_tokens", stats.prefix_hit_tokens},
+                   {"generated_tokens", stats.generated_tokens},
+                   {"drafts", stats.drafts},
+                   {"accepted_tokens", stats.accepted_tokens}};
   out["limits"] = {{"body_bytes", limits::kBodyBytes},   {"json_depth", limits::kJsonDepth},
                    {"n", limits::kN.max},                {"stop_strings", limits::kStopStrings},
                    {"top_logprobs", limits::kTopLogprobs.max}, {"messages", limits::kMessages},

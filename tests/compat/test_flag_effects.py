@@ -97,6 +97,13 @@ def test_generation_config(launch, tmp_path):
                                                    "repetition_penalty": 1, "source": "built in"}
 
 
+@shows("--web-page")
+def test_web_page(launch, server):
+    assert server.get("/").headers["content-type"].startswith("text/html")
+    with launch("--no-webui") as made:
+        assert made.http.get("/").status_code == 404
+
+
 # ---- bounds of the engine ----
 
 @shows("--max-model-len", "--max-num-batched-tokens", "--block-size", "--threads", "--cpu-isa", "--enforce-eager",
