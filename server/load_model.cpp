@@ -311,6 +311,7 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
   limits.step_budget = std::chrono::milliseconds(wanted.step_budget_ms);
   limits.watchdog = std::chrono::seconds(wanted.watchdog_s);
   limits.max_draft_tokens = shape.max_draft_tokens;
+  limits.max_supplied_drafts = shape.max_supplied_drafts;
   limits.cache_groups = static_cast<int32_t>(groups.size());
   if (drafter_file) limits.draft_block_tokens = drafter_file->config.block_rows;
   limits.draft_mode = wanted.speculative.policy == "fixed" ? DraftMode::kFixed : DraftMode::kAdaptive;

@@ -122,6 +122,12 @@ void write_engine(Page& page, const MetricsSnapshot& s) {
   page.counter("spec_decode_num_draft_tokens_total", "Draft tokens verified.", e.draft_tokens);
   page.counter("spec_decode_num_accepted_tokens_total", "Draft tokens accepted.", e.accepted_tokens);
   page.counter("spec_decode_probes_total", "Steps in which a sequence got more drafts than seemed worth it, to see whether they are.", e.draft_probes);
+  page.counter("constraint_masked_rows_total", "Rows drawn under a token mask.", e.masked_rows);
+  page.head("constraint_mask_seconds_total", "counter", "Time spent on token masks, while forward passes ran.");
+  page.sample("constraint_mask_seconds_total", e.mask_s);
+  page.counter("constraint_forced_tokens_total", "Tokens verified as drafts because a constraint foresaw them.", e.forced_drafts);
+  page.counter("constraint_forced_tokens_accepted_total", "Of these, accepted.", e.forced_accepted);
+  page.counter("constraint_dead_ends_total", "Choices that failed because their constraint allowed no token.", e.constraint_dead_ends);
   page.head("spec_decode_num_accepted_tokens_per_pos_total", "counter", "Draft tokens accepted, by position.");
   for (size_t i = 0; i < e.accepted_per_position.size(); ++i)
     page.sample("spec_decode_num_accepted_tokens_per_pos_total", static_cast<double>(e.accepted_per_position[i]),

@@ -53,12 +53,17 @@ Result<MemoryNeeds> dry_needs(const DeviceLoad& load, const BatchSize& batch) {
 
 }  // namespace
 
+/// Rows of a step for tokens that constraints foresee, with or without speculation: two full spans of them, or one token each of
+/// many choices. They cost logits of as many rows.
+constexpr int32_t kSuppliedDrafts = 32;
+
 DeviceShape device_shape(const EngineConfig& config, const BatchSize& batch, int32_t draft_tokens) {
   DeviceShape shape;
   shape.slots = batch.max_num_seqs;
   shape.block_tokens = config.block_size;
   shape.max_rows = batch.max_num_batched_tokens;
   shape.max_draft_tokens = draft_tokens;
+  shape.max_supplied_drafts = kSuppliedDrafts;
   return shape;
 }
 

@@ -14,8 +14,9 @@
 namespace slipstream {
 
 enum class FinishReason : uint8_t { kNone, kStop, kLength, kCancelled, kError };
-/// Why a choice ended with kError: something broke, its own deadline passed, or the engine was told to stop.
-enum class ErrorCause : uint8_t { kFault, kDeadline, kShutdown };
+/// Why a choice ended with kError: something broke, its own deadline passed, the engine was told to stop, or its constraint
+/// allows no token at all.
+enum class ErrorCause : uint8_t { kFault, kDeadline, kShutdown, kConstraint };
 
 struct TokenLogprob {
   float logprob = 0;

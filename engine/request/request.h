@@ -14,6 +14,8 @@
 
 namespace slipstream {
 
+class ConstraintSpec;
+
 struct SamplingParams {
   float temperature = 1;
   float top_p = 1;
@@ -38,6 +40,7 @@ struct Request {
   int32_t priority = 0;                  // lower runs first (vLLM's direction)
   std::string cache_salt;                // prefix cache partition; derived from the API key when not given
   bool speculate = true;                 // per-request switch
+  std::shared_ptr<const ConstraintSpec> constraint;  // what each choice may say; null: everything
   std::chrono::steady_clock::time_point arrival{};
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 

@@ -10,6 +10,7 @@
 #include "engine/base/clock.h"
 #include "engine/cache/block_table.h"
 #include "engine/request/request.h"
+#include "engine/sample/token_constraint.h"
 #include "engine/spec/draft_policy.h"
 
 namespace slipstream {
@@ -49,6 +50,8 @@ class Sequence {
   int32_t cached_prompt_tokens = 0; // prefix hit of the first opening
   bool prefilled_once = false;      // its prompt has been computed and read back at least once
   bool announced = false;           // the first event has been sent
+  std::unique_ptr<TokenConstraint> constraint;  // stands behind `tokens`; null: none, or not started
+  std::vector<int32_t> drafts;      // constrained: what the device holds, to be verified next
 
   // ---- planned: what plans that may still be in flight will do ----
   int32_t slot = -1;
@@ -58,6 +61,8 @@ class Sequence {
   int32_t in_flight_max = 0;        // most tokens that unread plans may emit
   int32_t in_flight_min = 0;        // tokens that they emit for sure, unless the sequence ends or starves
   int32_t drafts_due = 0;           // drafts that the last plan asked the device to propose
+  int32_t planned_rows = 0;         // of the last decode or verify span
+  std::vector<int32_t> supplied;    // drafts that it brought itself
   Acceptance acceptance;            // of its drafts
   uint64_t last_step = 0;           // last plan that names it
 

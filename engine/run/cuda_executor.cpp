@@ -123,7 +123,8 @@ class CudaExecutor final : public StepExecutor {
     pending.step = plan.step;
     for (size_t s = 0; s < plan.spans.size(); ++s)
       pending.spans.push_back({plan.spans[s].slot, plan.spans[s].generation, spans_[s].first_logit,
-                               top_logprobs_[static_cast<size_t>(plan.spans[s].slot)] >= 0 && spans_[s].logits > 0});
+                               top_logprobs_[static_cast<size_t>(plan.spans[s].slot)] >= 0 && spans_[s].logits > 0,
+                               plan.spans[s].constrained});
     const bool logprobs = std::ranges::any_of(pending.spans, [](const auto& span) { return span.logprobs; });
     pending.ticket = slots_.fetch(logprobs);
     pending_.push_back(std::move(pending));
@@ -148,6 +149,7 @@ class CudaExecutor final : public StepExecutor {
       span.done = done_reason(from.done);
       span.non_finite = from.non_finite;
       span.starved = from.starved;
+      if (pending.spans[s].constrained) span.drafts.assign(from.drafts, from.drafts + from.draft_count);
       if (pending.spans[s].logprobs)
         span.logprobs = logprobs_of(results.drawn.subspan(static_cast<size_t>(pending.spans[s].first_logit),
                                                           static_cast<size_t>(from.emitted)));
@@ -172,6 +174,7 @@ class CudaExecutor final : public StepExecutor {
     uint32_t generation = 0;
     int32_t first_logit = 0;
     bool logprobs = false;
+    bool constrained = false;
   };
   struct Pending {
     uint64_t step = 0;

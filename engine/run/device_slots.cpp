@@ -22,6 +22,7 @@ uint64_t digest_of(const StepResult& result) {
     add(span.slot);
     add(span.accepted);
     for (int32_t token : span.emitted) add(token);
+    for (int32_t token : span.drafts) add(token);
     add(static_cast<int64_t>(span.done));
   }
   return state;
@@ -97,7 +98,7 @@ void DeviceSlots::open(const OpenSlot& command) {
   slot.history.clear();
   // One allocation for the life of the sequence, unless the budget is far larger than what most sequences use.
   slot.history.reserve(command.history.size() + static_cast<size_t>(std::min(command.remaining_tokens, 1 << 16)) +
-                       static_cast<size_t>(shape_.max_draft_tokens));
+                       static_cast<size_t>(std::max(shape_.max_draft_tokens, shape_.max_supplied_drafts)));
   slot.history.assign(command.history.begin(), command.history.end());
   slot.drafts.clear();
   for (auto& table : slot.tables) table.clear();
@@ -320,6 +321,17 @@ void DeviceSlots::keep_drafts(std::span<const std::vector<int32_t>> drafts) {
     slots_[static_cast<size_t>(request.slot)].drafts.assign(drafts[i].begin(),
                                                             drafts[i].begin() + static_cast<int64_t>(count));
   }
+}
+
+void DeviceSlots::report_drafts(const StepPlan& plan, StepResult* result) const {
+  bool any = false;
+  for (size_t s = 0; s < plan.spans.size(); ++s) {
+    const Span& span = plan.spans[s];
+    if (!span.constrained || !placed_[s].runs) continue;
+    result->spans[s].drafts = slots_[static_cast<size_t>(span.slot)].drafts;
+    any = any || !result->spans[s].drafts.empty();
+  }
+  if (any) result->digest = digest_of(*result);
 }
 
 }  // namespace slipstream

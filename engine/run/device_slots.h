@@ -3,6 +3,7 @@
 // no bytes; shared by ModelExecutor and FakeExecutor, so both make the same decisions.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -21,11 +22,12 @@ struct DeviceShape {
   int32_t block_tokens = 32;
   int32_t max_rows = 512;      // rows of the largest step
   int32_t max_draft_tokens = 0;
+  int32_t max_supplied_drafts = 0;  // drafts of a step that its plan brings
   /// Rows with logits in the largest step.
-  int32_t max_logit_rows() const { return slots * (1 + max_draft_tokens); }
+  int32_t max_logit_rows() const { return slots + std::max(slots * max_draft_tokens, max_supplied_drafts); }
 };
 
-/// What ranks compare: tokens, accepted counts and ends of every span.
+/// What ranks compare: tokens, accepted counts, reported drafts and ends of every span.
 uint64_t digest_of(const StepResult& result);
 /// As a StepResult carries them.
 std::vector<TokenLogprob> logprobs_of(std::span<const SampledToken> drawn);
@@ -66,6 +68,8 @@ class DeviceSlots {
   /// After settle: who wants drafts. propose into drafts(), then keep_drafts().
   std::span<const DraftRequest> draft_requests() const { return draft_requests_; }
   void keep_drafts(std::span<const std::vector<int32_t>> drafts);
+  /// After all of these: the drafts of constrained spans that ran go into the result and its digest.
+  void report_drafts(const StepPlan& plan, StepResult* result) const;
 
   /// All tokens of the slot, drafts of the placed step included.
   std::span<const int32_t> history(int32_t slot) const { return slots_[static_cast<size_t>(slot)].history; }

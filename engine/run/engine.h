@@ -33,6 +33,7 @@ struct EngineLimits {
   std::chrono::seconds watchdog{30};      // a step that takes longer ends the process with 71
   int32_t max_draft_tokens = 0;           // 0: no speculation
   DraftMode draft_mode = DraftMode::kFixed;
+  int32_t max_supplied_drafts = 0;        // drafts of a step that constraints bring: tokens that are certain to come
   int32_t draft_block_tokens = 0;         // cache positions behind the newest token that a drafter writes (DFlash: its block)
 };
 
@@ -47,6 +48,10 @@ struct EngineStats {
   int64_t drafts = 0, draft_tokens = 0, accepted_tokens = 0;
   std::vector<int64_t> accepted_per_position;
   int64_t draft_probes = 0;               // DraftPolicy::probes
+  int64_t masked_rows = 0;                // logit rows that got a token mask
+  double mask_s = 0;                      // spent on them by the engine thread, while a forward runs
+  int64_t forced_drafts = 0, forced_accepted = 0;  // tokens that constraints foresaw; not among the drafts above
+  int64_t constraint_dead_ends = 0;       // choices that ended with ErrorCause::kConstraint
   double last_step_age_s = 0;             // since a step finished; 0 when idle
   double last_step_ms = 0;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "kernels/sample_kernels.h"
+
 namespace slipstream {
 namespace {
 
@@ -85,6 +87,8 @@ void FakeExecutor::run_span(const Span& span, const DeviceSlots::Placed& placed)
 StepResult FakeExecutor::commit(const StepPlan& plan, const StepMasks& masks) {
   if (fires("device_error")) throw DeviceError("the fake device failed");
   const auto rows = slots_.sample_rows(plan, masks);
+  size_t words = 0;
+  for (const auto& mask : masks.rows) words = std::max(words, mask.size());
   drawn_.assign(rows.size(), SampledToken{});
   size_t index = 0;
   for (size_t s = 0; s < plan.spans.size(); ++s) {
@@ -98,13 +102,11 @@ StepResult FakeExecutor::commit(const StepPlan& plan, const StepMasks& masks) {
         drawn.non_finite = true;
         continue;
       }
-      drawn.token = device_.law(history.first(static_cast<size_t>(row.position)), row.seed, row.choice);
-      drawn.logprob = -0.5f;
-      if (row.top_logprobs > 0) {
-        drawn.top_count = 1;
-        drawn.top_ids[0] = drawn.token;
-        drawn.top_logprobs[0] = -0.5f;
-      }
+      const auto prefix = history.first(static_cast<size_t>(row.position));
+      if (device_.logits)
+        draw(prefix, row, &drawn);
+      else
+        draw_by_law(prefix, row, words, &drawn);
     }
   }
   StepResult result = slots_.settle(plan, drawn_);
@@ -115,9 +117,37 @@ StepResult FakeExecutor::commit(const StepPlan& plan, const StepMasks& masks) {
     device_.drafter->propose(requests, &drafts_);
     slots_.keep_drafts(drafts_);
   }
+  slots_.report_drafts(plan, &result);
   spend(device_.step_delay);
   if (fires("digest")) result.digest ^= 1;
   return result;
+}
+
+void FakeExecutor::draw(std::span<const int32_t> history, const SampleRow& row, SampledToken* drawn) {
+  logits_.resize(static_cast<size_t>(device_.vocab));
+  device_.logits(history, logits_);
+  cpu_sample_row(logits_.data(), device_.vocab, row, false, drawn);
+}
+
+void FakeExecutor::draw_by_law(std::span<const int32_t> history, const SampleRow& row, size_t words, SampledToken* drawn) const {
+  drawn->token = device_.law(history, row.seed, row.choice);
+  if (row.mask != nullptr) {
+    const auto ids = static_cast<int32_t>(32 * words);
+    const auto allowed = [&](int32_t id) { return (row.mask[id / 32] >> (id % 32)) & 1u; };
+    int32_t tries = 0;
+    while (tries < ids && !allowed(drawn->token)) drawn->token = (drawn->token + 1) % ids, ++tries;
+    if (tries == ids) {
+      drawn->token = -1;
+      drawn->non_finite = true;
+      return;
+    }
+  }
+  drawn->logprob = -0.5f;
+  if (row.top_logprobs > 0) {
+    drawn->top_count = 1;
+    drawn->top_ids[0] = drawn->token;
+    drawn->top_logprobs[0] = -0.5f;
+  }
 }
 
 void FakeExecutor::launch_commit(const StepPlan& plan, const StepMasks& masks) {

@@ -18,7 +18,7 @@
 
 namespace slipstream {
 
-/// The token after `history`.
+/// The token after `history`. Under a mask: the next allowed one from there, in ascending order.
 using TokenLaw = std::function<int32_t(std::span<const int32_t> history, uint64_t seed, int32_t choice)>;
 /// A law over [0, vocab): a hash of everything, and now and then a repetition that an n-gram drafter can find.
 TokenLaw hash_token_law(int32_t vocab);
@@ -27,6 +27,9 @@ struct FakeDevice {
   DeviceShape shape;
   int32_t blocks = 64;
   TokenLaw law;
+  /// In place of the law: logits [vocab] behind a history, for the real sampler with each row's whole law.
+  std::function<void(std::span<const int32_t> history, std::span<float> logits)> logits;
+  int32_t vocab = 0;                        // of them
   std::shared_ptr<Drafter> drafter;         // may be null
   std::chrono::microseconds step_delay{0};  // of each launch; slept, or added to `simulated`
   std::chrono::microseconds row_delay{0};
@@ -59,12 +62,15 @@ class FakeExecutor final : public StepExecutor {
   void carry_out(const SlotCommand& command);
   void run_span(const Span& span, const DeviceSlots::Placed& placed);
   bool fires(const char* point) { return device_.faults != nullptr && device_.faults->passes(point); }
+  void draw(std::span<const int32_t> history, const SampleRow& row, SampledToken* drawn);
+  void draw_by_law(std::span<const int32_t> history, const SampleRow& row, size_t words, SampledToken* drawn) const;
   void spend(std::chrono::microseconds time);
 
   FakeDevice device_;
   DeviceSlots slots_;
   std::vector<uint64_t> shadow_;  // [groups][blocks][block_tokens]: hash of the prefix that ends there
   std::vector<SampledToken> drawn_;
+  std::vector<float> logits_;
   std::vector<std::vector<int32_t>> drafts_;
   std::atomic<int64_t> foreign_reads_{0};
   std::atomic<int64_t> rows_run_{0};

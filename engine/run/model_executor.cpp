@@ -49,6 +49,7 @@ StepResult ModelExecutor::commit(const StepPlan& plan, const StepMasks& masks) {
   StepResult result = slots_.settle(plan, std::span<const SampledToken>(drawn_).first(rows.size()));
   observe(plan, result);
   propose();
+  slots_.report_drafts(plan, &result);
   return result;
 }
 

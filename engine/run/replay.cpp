@@ -1,5 +1,6 @@
 #include "engine/run/replay.h"
 
+#include <algorithm>
 #include <string>
 
 #include "kernels/ops.h"
@@ -12,6 +13,9 @@ Result<std::vector<StepResult>> replay(std::istream& log, StepExecutor& executor
   for (int64_t number = 1; std::getline(log, line); ++number) {
     auto plan = plan_from_json(line);
     if (!plan.ok()) return corrupt("plan log line " + std::to_string(number) + ": " + plan.error().message);
+    if (std::ranges::any_of(plan->spans, [](const Span& span) { return span.constrained; }))
+      return corrupt("plan log line " + std::to_string(number) +
+                     ": a constrained choice draws under token masks, which a plan log does not hold; replay needs a log without one");
     try {
       executor.forward(*plan);
       results.push_back(executor.commit(*plan, StepMasks{}));

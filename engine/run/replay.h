@@ -11,7 +11,8 @@
 namespace slipstream {
 
 /// One plan per line, as to_json wrote them. An unreadable line or a plan that the executor refuses is an error that
-/// names the line.
+/// names the line. So is a plan with a constrained span: its tokens were drawn under masks, which follow from the tokens before and
+/// are no part of a plan, so that without them it would give others.
 Result<std::vector<StepResult>> replay(std::istream& log, StepExecutor& executor);
 
 }  // namespace slipstream

@@ -17,8 +17,8 @@ bool StepLoop::turn() {
   const bool waited = committed_ != nullptr;
   if (waited) take_result();
   if (next != nullptr) {
-    // Masks of grammar rows are computed here, from the result just read, while the forward runs.
-    ranks_->launch_commit(next, StepMasks{});
+    // From the result just read, while the forward runs.
+    ranks_->launch_commit(next, scheduler_->masks(*next));
     committed_ = std::move(next);
     return true;
   }

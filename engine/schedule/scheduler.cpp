@@ -117,23 +117,33 @@ void Scheduler::plan_decodes(StepPlan* plan, InFlight* flight) {
   }
   // What the device drafts behind this step, for the next: what it drafted behind the last one is verified now.
   const std::vector<int32_t>& widths = policy_.choose(candidates_, draft_rows(static_cast<int32_t>(running.size())));
+  // Drafts that constraints foresee are accepted for certain: a row of theirs saves a step, so they take what rows there are.
+  int32_t supplied_left = std::min(limits_.max_supplied_drafts, draft_rows(static_cast<int32_t>(running.size())));
+  int32_t drafts_left = std::max(limits_.max_num_seqs * limits_.max_draft_tokens, limits_.max_supplied_drafts);
   for (size_t i = 0; i < running.size(); ++i) {
     const std::shared_ptr<Sequence>& sequence = running[i];
     if (sequence->state() != SequenceState::kRunning) continue;  // preempted for an older one just now
     // A row for each of those behind, who may have come since the drafts were asked for.
     const int32_t left = limits_.max_batched_tokens - plan->total_rows, behind = static_cast<int32_t>(running.size() - i - 1);
-    const int32_t rows = std::min({1 + sequence->drafts_due, budget_of(*sequence), std::max(left - behind, std::min(left, 1))});
-    if (rows <= 0) break;  // more sequences than rows: the oldest go first
+    const int32_t most = std::min({budget_of(*sequence), 1 + drafts_left, std::max(left - behind, std::min(left, 1))});
+    if (most <= 0) break;  // more sequences than rows: the oldest go first
+    bool more_forced = false;
+    std::vector<int32_t> supplied = forced_drafts(*sequence, std::min(supplied_left, most - 1), &more_forced);
+    const int32_t drafts = supplied.empty() ? sequence->drafts_due : static_cast<int32_t>(supplied.size());
+    const int32_t rows = std::min(1 + drafts, most);
     // The device may stand as far as every unread token; its last token is not in the cache yet.
     const int32_t reach = std::min(sequence->length() + sequence->in_flight_max - 1 + rows, sequence->total_limit()) +
                           limits_.draft_block_tokens;
     if (make_room(*sequence, reach, plan) != Room::kGranted) continue;
-    plan_decode(sequence, rows, widths[i], plan, flight);
+    drafts_left -= rows - 1;
+    supplied_left -= static_cast<int32_t>(supplied.size());
+    // Where the next step verifies forced tokens as well, the device's own drafts would not be looked at.
+    plan_decode(sequence, rows, more_forced ? 0 : widths[i], std::move(supplied), plan, flight);
   }
 }
 
-void Scheduler::plan_decode(const std::shared_ptr<Sequence>& sequence, int32_t rows, int32_t width, StepPlan* plan,
-                            InFlight* flight) {
+void Scheduler::plan_decode(const std::shared_ptr<Sequence>& sequence, int32_t rows, int32_t width, std::vector<int32_t> supplied,
+                            StepPlan* plan, InFlight* flight) {
   Span span;
   span.slot = sequence->slot;
   span.generation = sequence->generation;
@@ -142,13 +152,19 @@ void Scheduler::plan_decode(const std::shared_ptr<Sequence>& sequence, int32_t r
   span.rows = rows;
   span.draft_rows_next = width;
   span.logits = rows > 1 ? LogitsWanted::kAll : LogitsWanted::kLast;
+  span.constrained = sequence->constraint != nullptr;
+  span.supplied_drafts = supplied;
   plan->spans.push_back(span);
   plan->total_rows += rows;
   flight->decode_rows += rows;
-  flight->spans.push_back({sequence, span.kind, span.generation, 0, rows, rows, 1});
+  PlannedSpan planned{sequence, span.kind, span.generation, 0, rows, rows, 1};
+  planned.supplied = !supplied.empty();
+  flight->spans.push_back(std::move(planned));
   sequence->in_flight_max += rows;
   sequence->in_flight_min += 1;
   sequence->drafts_due = span.draft_rows_next;
+  sequence->planned_rows = rows;
+  sequence->supplied = std::move(supplied);
   sequence->last_step = plan->step;
 }
 
@@ -201,6 +217,9 @@ bool Scheduler::admit(const std::shared_ptr<Sequence>& sequence, StepPlan* plan)
   sequence->published = std::move(hit.published);
   sequence->planned = sequence->computed = static_cast<int32_t>(hit.blocks.size()) * limits_.block_tokens;
   sequence->drafts_due = 0;
+  sequence->planned_rows = 0;
+  sequence->drafts.clear();
+  sequence->supplied.clear();
   sequence->slot = free_slots_.back();
   free_slots_.pop_back();
   sequence->generation = ++generations_[static_cast<size_t>(sequence->slot)];
@@ -210,6 +229,7 @@ bool Scheduler::admit(const std::shared_ptr<Sequence>& sequence, StepPlan* plan)
     sequence->cached_prompt_tokens = std::min(sequence->planned, sequence->prompt_tokens);
     sequence->first_scheduled = clock_->now();
     sequence->acceptance = policy_.fresh();
+    if (sequence->request->constraint != nullptr) sequence->constraint = sequence->request->constraint->start();
     counters_.prefix_queries_tokens += sequence->prompt_tokens;
     counters_.prefix_hit_tokens += sequence->cached_prompt_tokens;
     if (sequence->choice == 0) family.first_scheduled = sequence->first_scheduled;
@@ -223,6 +243,8 @@ bool Scheduler::admit(const std::shared_ptr<Sequence>& sequence, StepPlan* plan)
   open.slot = sequence->slot;
   open.generation = sequence->generation;
   open.sampling = sequence->request->sampling;
+  // In the masks, where the constraint has the last word (mask_span).
+  if (sequence->constraint != nullptr) open.sampling.min_tokens = 0;
   open.choice = sequence->choice;
   open.history = sequence->tokens;
   open.prompt_tokens = sequence->prompt_tokens;
@@ -244,6 +266,7 @@ void Scheduler::plan_chunk(const std::shared_ptr<Sequence>& sequence, int32_t ro
   span.start = sequence->planned;
   span.rows = rows;
   span.logits = last ? LogitsWanted::kLast : LogitsWanted::kNone;
+  span.constrained = last && sequence->constraint != nullptr;
   if (last && sequence->request->speculate && limits_.draft_mode == DraftMode::kFixed) span.draft_rows_next = limits_.max_draft_tokens;
   sequence->planned += rows;
   sequence->last_step = plan->step;
@@ -262,16 +285,16 @@ void Scheduler::plan_chunk(const std::shared_ptr<Sequence>& sequence, int32_t ro
 
 void Scheduler::finish_plan(StepPlan* plan, const InFlight& flight) const {
   int32_t widest = 1;
-  bool logprobs = false, sampled = false;
+  bool full = false, sampled = false;
   for (size_t i = 0; i < plan->spans.size(); ++i) {
     const Span& span = plan->spans[i];
     if (span.kind != SpanKind::kPrefill) widest = std::max(widest, span.rows);
     if (span.logits == LogitsWanted::kNone) continue;
     const SamplingParams& sampling = flight.spans[i].sequence->request->sampling;
-    logprobs = logprobs || sampling.top_logprobs >= 0;
+    full = full || span.constrained || sampling.top_logprobs >= 0;
     sampled = sampled || !plain_greedy(sampling);
   }
-  plan->commit = logprobs ? CommitVariant::kFull : sampled ? CommitVariant::kSampled : CommitVariant::kGreedy;
+  plan->commit = full ? CommitVariant::kFull : sampled ? CommitVariant::kSampled : CommitVariant::kGreedy;
   plan->rows_class = flight.prefill_rows > 0 ? 0 : widest == 1 ? 1 : widest <= 4 ? 4 : 16;
 }
 

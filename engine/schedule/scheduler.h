@@ -8,6 +8,7 @@
 
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "engine/cache/prefix_cache.h"
 #include "engine/request/sequence.h"
 #include "engine/run/engine.h"
+#include "engine/run/step_executor.h"
 #include "engine/schedule/chunk_budget.h"
 #include "engine/schedule/step_plan.h"
 #include "engine/spec/draft_policy.h"
@@ -39,6 +41,9 @@ class Scheduler {
   void add(std::shared_ptr<Request> request);
   /// The next plan; empty when nothing can run now. Ends cancelled and expired sequences first.
   std::optional<StepPlan> build();
+  /// Token masks of the newest plan's rows. After every result before it has been applied and before its commit is launched:
+  /// what has been confirmed then is what its rows continue. Ends choices that no token can continue.
+  StepMasks masks(const StepPlan& plan);
   /// Results come in plan order. step_ms is the device's busy time.
   void apply(const StepResult& result, double step_ms);
   /// Ends every sequence with an error event.
@@ -61,6 +66,8 @@ class Scheduler {
     int32_t rows = 0;
     int32_t max_emitted = 0;   // what was added to in_flight_max and in_flight_min
     int32_t min_emitted = 0;
+    bool supplied = false;     // verifies drafts that the plan brought
+    int32_t lawful_rows = std::numeric_limits<int32_t>::max();  // what rows from this one on draw does not count
   };
   struct InFlight {
     uint64_t step = 0;
@@ -92,7 +99,8 @@ class Scheduler {
   void plan_prefills(StepPlan* plan, InFlight* flight);
   bool admit(const std::shared_ptr<Sequence>& sequence, StepPlan* plan);
   void plan_chunk(const std::shared_ptr<Sequence>& sequence, int32_t rows, StepPlan* plan, InFlight* flight);
-  void plan_decode(const std::shared_ptr<Sequence>& sequence, int32_t rows, int32_t width, StepPlan* plan, InFlight* flight);
+  void plan_decode(const std::shared_ptr<Sequence>& sequence, int32_t rows, int32_t width, std::vector<int32_t> supplied,
+                   StepPlan* plan, InFlight* flight);
   void finish_plan(StepPlan* plan, const InFlight& flight) const;
   /// Blocks for `tokens` tokens, preempting the newest others if need be.
   Room make_room(Sequence& sequence, int32_t tokens, StepPlan* plan);
@@ -102,6 +110,18 @@ class Scheduler {
   int32_t draft_rows(int32_t decoding) const;
   std::vector<std::shared_ptr<Sequence>> ordered(bool (*wanted)(const Sequence&)) const;
   bool may_start(const Sequence& sequence) const;
+
+  // ---- constraints (scheduler_masks.cpp) ----
+  /// Tokens that are certain to follow what the plan in flight emits: at most `most`, of which `more` says that others follow.
+  std::vector<int32_t> forced_drafts(Sequence& sequence, int32_t most, bool* more) const;
+  void mask_span(const Span& span, PlannedSpan* planned, std::span<std::vector<uint32_t>> rows);
+  /// Of a span's tokens those that stand, and whether the choice is over with them: finish kStop or kError, otherwise kNone.
+  struct Confirmed {
+    size_t tokens = 0;
+    FinishReason finish = FinishReason::kNone;
+  };
+  Confirmed confirm(Sequence& sequence, const PlannedSpan& planned, const SpanResult& result) const;
+  static OutputEvent dead_end(const Sequence& sequence);
 
   // ---- giving back ----
   /// Slot and blocks leave the sequence; they are reusable after its last plan has been read.

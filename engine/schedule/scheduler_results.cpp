@@ -35,28 +35,41 @@ void Scheduler::apply_span(const PlannedSpan& planned, const SpanResult& result)
     counters_.prompt_tokens += planned.rows;
     if (holds_slot) sequence->computed = planned.end;
   }
-  if (planned.kind == SpanKind::kVerify && !result.starved)
+  if (planned.kind == SpanKind::kVerify && !planned.supplied && !result.starved)
     policy_.record_span(planned.rows - 1, result.accepted, result.done != DoneReason::kNone, &sequence->acceptance);
-  if (result.drafted > 0) {
+  const Confirmed confirmed = confirm(*sequence, planned, result);
+  if (holds_slot && !result.starved) sequence->drafts = result.drafts;
+  if (planned.supplied) {
+    counters_.forced_drafts += result.drafted;
+    counters_.forced_accepted += result.accepted;
+  } else if (result.drafted > 0) {
     ++counters_.drafts;
     counters_.draft_tokens += result.drafted;
     counters_.accepted_tokens += result.accepted;
     for (int32_t i = 0; i < result.accepted; ++i) ++counters_.accepted_per_position[static_cast<size_t>(i)];
   }
   // Tokens of a sequence that was preempted meanwhile stand too: they were drawn from its own history.
-  sequence->tokens.insert(sequence->tokens.end(), result.emitted.begin(), result.emitted.end());
-  counters_.generated_tokens += static_cast<int64_t>(result.emitted.size());
+  const auto standing = result.emitted.begin() + static_cast<int64_t>(confirmed.tokens);
+  sequence->tokens.insert(sequence->tokens.end(), result.emitted.begin(), standing);
+  counters_.generated_tokens += static_cast<int64_t>(confirmed.tokens);
   if (holds_slot && result.done != DoneReason::kNonFinite) {
     if (!result.emitted.empty()) sequence->computed = sequence->length() - 1;
     publish_blocks(*sequence);
   }
   if (!result.emitted.empty()) sequence->prefilled_once = true;
 
-  OutputEvent event;
-  event.tokens = result.emitted;
+  OutputEvent event = confirmed.finish == FinishReason::kError ? dead_end(*sequence) : OutputEvent{};
+  event.tokens.assign(result.emitted.begin(), standing);
   event.logprobs = result.logprobs;
-  event.accepted_draft_tokens = result.accepted;
-  event.rejected_draft_tokens = result.drafted - result.accepted;
+  event.logprobs.resize(std::min(event.logprobs.size(), event.tokens.size()));
+  if (!planned.supplied) {
+    event.accepted_draft_tokens = std::min(result.accepted, static_cast<int32_t>(confirmed.tokens));
+    event.rejected_draft_tokens = result.drafted - event.accepted_draft_tokens;
+  }
+  if (confirmed.finish != FinishReason::kNone) {
+    event.finish = confirmed.finish;
+    return end(sequence, std::move(event));
+  }
   switch (result.done) {
     case DoneReason::kNone:
       if (!event.tokens.empty()) send(sequence, std::move(event));
@@ -116,6 +129,7 @@ void Scheduler::send(const std::shared_ptr<Sequence>& sequence, OutputEvent even
 
 void Scheduler::end(const std::shared_ptr<Sequence>& sequence, OutputEvent event) {
   const FinishReason reason = event.finish;
+  if (reason == FinishReason::kError && event.cause == ErrorCause::kConstraint) ++counters_.constraint_dead_ends;
   send(sequence, std::move(event));
   let_go(*sequence);
   sequence->move(SequenceState::kFinished);

@@ -56,6 +56,7 @@ struct Span {
   int32_t draft_rows_next = 0;       // drafts to propose after this commit
   std::vector<int32_t> supplied_drafts;  // tokens the plan brings itself; otherwise the device's drafts are verified
   LogitsWanted logits = LogitsWanted::kNone;
+  bool constrained = false;          // token masks may stand beside its logit rows; the result brings its new drafts
 };
 
 /// Logit rows that a span may have: an upper bound, like its rows. Masks stand beside these.
@@ -85,6 +86,7 @@ struct SpanResult {
   std::vector<TokenLogprob> logprobs;    // beside emitted when asked for
   int32_t drafted = 0;                   // drafts that were verified
   int32_t accepted = 0;
+  std::vector<int32_t> drafts;           // of a constrained span that ran: proposed behind it, for the next
   DoneReason done = DoneReason::kNone;
   bool non_finite = false;
   bool starved = false;                  // the slot would have passed its block capacity and did nothing

@@ -54,6 +54,11 @@ void read(const Json& object, const char* name, std::vector<int32_t>* out) {
   if (!value.is_array()) throw BadField{std::string(name) + " is not a list"};
   for (const Json& item : value) out->push_back(integer<int32_t>(item, name));
 }
+void read(const Json& object, const char* name, bool* out) {
+  const Json& value = field(object, name);
+  if (!value.is_boolean()) throw BadField{std::string(name) + " is neither true nor false"};
+  *out = value.get<bool>();
+}
 template <typename Enum>
 Enum read_enum(const Json& object, const char* name, Enum last) {
   return static_cast<Enum>(integer<int32_t>(field(object, name), name, 0, static_cast<int32_t>(last)));
@@ -166,7 +171,8 @@ Json json_of(const Span& s) {
           {"rows", s.rows},
           {"draft_rows_next", s.draft_rows_next},
           {"supplied_drafts", s.supplied_drafts},
-          {"logits", static_cast<int>(s.logits)}};
+          {"logits", static_cast<int>(s.logits)},
+          {"constrained", s.constrained}};
 }
 
 Span span_from(const Json& j) {
@@ -179,6 +185,7 @@ Span span_from(const Json& j) {
   read(j, "draft_rows_next", &s.draft_rows_next);
   read(j, "supplied_drafts", &s.supplied_drafts);
   s.logits = read_enum(j, "logits", LogitsWanted::kAll);
+  read(j, "constrained", &s.constrained);
   return s;
 }
 

@@ -88,6 +88,8 @@ struct SlotResult {
   bool starved;
   SlotFault fault;
   int32_t tokens[kMaxSlotDrafts + 1];  // [emitted]
+  int32_t draft_count;
+  int32_t drafts[kMaxSlotDrafts];      // [draft_count] proposed behind this step, for hosts that mask the rows which verify them
 };
 
 /// What place made of a span, for settle.

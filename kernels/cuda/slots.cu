@@ -340,7 +340,9 @@ __global__ __launch_bounds__(kDraftThreads) void ngram_kernel(SlotMemory memory,
   const auto end = static_cast<int32_t>(static_cast<uint32_t>(best));
   const int32_t count = min(wanted, size - end);
   copy_words(memory.drafts + placed.slot * kMaxSlotDrafts, text + end, count);
-  if (threadIdx.x == 0) state.draft_count = count;
+  SlotResult& result = step.results[blockIdx.x];
+  copy_words(result.drafts, text + end, count);
+  if (threadIdx.x == 0) state.draft_count = result.draft_count = count;
 }
 
 static_assert(sizeof(SlotState) <= 128 && sizeof(SlotSpanRecord) <= 128, "a warp reads each in one round");

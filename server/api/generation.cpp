@@ -40,6 +40,7 @@ ApiError engine_error(const OutputEvent& event) {
   switch (event.cause) {
     case ErrorCause::kDeadline: return deadline_error();
     case ErrorCause::kShutdown: return {Error{ErrorCode::kUnavailable, event.error, {}}, 503, "shutting_down"};
+    case ErrorCause::kConstraint: return Error{ErrorCode::kInvalidArgument, event.error, {}};
     case ErrorCause::kFault: break;
   }
   return Error{ErrorCode::kInternal, event.error.empty() ? "the engine failed" : event.error, {}};

@@ -20,14 +20,14 @@ class InlineRanks final : public StepRanks {
  public:
   InlineRanks(StepExecutor* executor, SimulatedClock* clock) : executor_(executor), clock_(clock) {}
 
-  void launch_forward(std::shared_ptr<const StepPlan> plan) override { queue_.push_back({false, std::move(plan)}); }
-  void launch_commit(std::shared_ptr<const StepPlan> plan, StepMasks) override {
-    queue_.push_back({true, std::move(plan)});
+  void launch_forward(std::shared_ptr<const StepPlan> plan) override { queue_.push_back({false, std::move(plan), {}}); }
+  void launch_commit(std::shared_ptr<const StepPlan> plan, StepMasks masks) override {
+    queue_.push_back({true, std::move(plan), std::move(masks)});
   }
   Outcome wait_result() override {
     const auto start = clock_->now();
     while (!queue_.empty()) {
-      const auto [commit, plan] = queue_.front();
+      const auto [commit, plan, masks] = std::move(queue_.front());
       queue_.pop_front();
       try {
         if (!commit) {
@@ -35,7 +35,7 @@ class InlineRanks final : public StepRanks {
           continue;
         }
         Outcome outcome;
-        outcome.result = executor_->commit(*plan, {});
+        outcome.result = executor_->commit(*plan, masks);
         outcome.busy_ms = std::chrono::duration<double, std::milli>(clock_->now() - start).count();
         return outcome;
       } catch (const DeviceError& error) {
@@ -49,6 +49,7 @@ class InlineRanks final : public StepRanks {
   struct Launch {
     bool commit;
     std::shared_ptr<const StepPlan> plan;
+    StepMasks masks;
   };
   StepExecutor* const executor_;
   SimulatedClock* const clock_;

@@ -31,8 +31,8 @@ StepPlan full_plan() {
   open.remaining_tokens = 76;
   open.emitted_tokens = 1;
   plan.commands = {ReleaseSlot{1, 4}, open, GrantBlocks{3, 1, {8, 9}}, CopyBlock{0, 6, 7}};
-  plan.spans = {{3, 5, SpanKind::kVerify, 17, 4, 3, {11, 12}, LogitsWanted::kAll},
-                {0, 1, SpanKind::kPrefill, 0, 64, 0, {}, LogitsWanted::kNone}};
+  plan.spans = {{3, 5, SpanKind::kVerify, 17, 4, 3, {11, 12}, LogitsWanted::kAll, true},
+                {0, 1, SpanKind::kPrefill, 0, 64, 0, {}, LogitsWanted::kNone, false}};
   plan.total_rows = 68;
   plan.rows_class = 0;
   plan.commit = CommitVariant::kFull;

@@ -1,0 +1,344 @@
+// Random logits under random constraints through scheduler, loop, masks, sampler and verification, from one seed each: every text
+// must be the one that plain decoding gives, computed here token by token with the sampling oracle and the constraint walked from
+// its start. SLIP_SIM_SEEDS sets how many seeds (default 400), SLIP_SIM_FIRST the first.
+#include <cmath>
+#include <cstdlib>
+
+#include "engine/spec/ngram_drafter.h"
+#include "engine/spec/oracle_drafter.h"
+#include "engine/spec/random_drafter.h"
+#include "kernels/sample_kernels.h"
+#include "tests/sim/automaton_constraint.h"
+#include "tests/sim/simulation.h"
+#include "tests/catch.h"  // last: its CHECK replaces ours
+
+using namespace slipstream;
+using namespace slipstream::sim;
+
+namespace {
+
+constexpr int32_t kVocab = 75, kEnd = 74;
+using Ids = std::vector<int32_t>;
+
+/// Noise, and a bonus for one token, so that text repeats itself and drafters are right at times.
+void fill_logits(std::span<const int32_t> history, std::span<float> logits) {
+  static const TokenLaw law = hash_token_law(kVocab);
+  uint64_t state = static_cast<uint64_t>(history.size());
+  for (const int32_t token : history) state = state * 0x5851f42d4c957f2dull + static_cast<uint64_t>(token) + 1;
+  for (float& logit : logits) {
+    state = state * 0x5851f42d4c957f2dull + 0x14057b7ef767814full;
+    logit = static_cast<float>(state >> 40) * 0x1p-22f;  // [0, 4)
+  }
+  logits[static_cast<size_t>(law(history, 1, 0))] += 5;
+}
+
+struct Plain {
+  Ids tokens;
+  FinishReason finish = FinishReason::kLength;
+  int32_t stop_id = -1;
+};
+
+std::vector<uint32_t> allowed_mask(const Automaton& automaton, int32_t state, const Request& request, bool early) {
+  const auto make = [&](bool stops) {
+    std::vector<uint32_t> mask((kVocab + 31) / 32, 0);
+    for (int32_t token = 0; token < kVocab; ++token) {
+      const bool stop = std::ranges::find(request.sampling.stop_ids, token) != request.sampling.stop_ids.end();
+      if (automaton.allows(state, token) && (stops || !stop)) mask[static_cast<size_t>(token) / 32] |= uint32_t{1} << (token % 32);
+    }
+    return mask;
+  };
+  const auto strict = make(!early);
+  return std::ranges::any_of(strict, [](uint32_t word) { return word != 0; }) ? strict : make(true);
+}
+
+/// Plain decoding by the oracle. Without a constraint its mask allows everything.
+Plain plain_text(const Request& request, const Automaton* automaton, int32_t choice) {
+  Plain plain;
+  const SamplingParams& sampling = request.sampling;
+  Ids history = request.prompt;
+  std::vector<float> logits(kVocab);
+  for (int32_t i = 0; i < sampling.max_tokens; ++i) {
+    const int32_t state = automaton == nullptr ? 0 : automaton->walk(plain.tokens);
+    const bool over = automaton != nullptr && automaton->kind(state) == Automaton::Kind::kOver;
+    if (over || (automaton != nullptr && automaton->kind(state) == Automaton::Kind::kDead)) {
+      plain.finish = over ? FinishReason::kStop : FinishReason::kError;
+      return plain;
+    }
+    fill_logits(history, logits);
+    SampleRow row;
+    row.temperature = sampling.temperature;
+    row.top_p = sampling.top_p;
+    row.top_k = sampling.top_k;
+    row.repetition_penalty = sampling.repetition_penalty;
+    row.presence_penalty = sampling.presence_penalty;
+    row.seed = sampling.seed;
+    row.choice = choice;
+    row.position = static_cast<int32_t>(history.size());
+    row.bias = sampling.logit_bias;
+    row.prompt_tokens = request.prompt;
+    row.output_tokens = plain.tokens;
+    std::vector<uint32_t> mask;
+    if (automaton != nullptr) {
+      mask = allowed_mask(*automaton, state, request, i < sampling.min_tokens);
+      row.mask = mask.data();
+    } else if (i < sampling.min_tokens) {
+      row.suppressed = sampling.stop_ids;
+    }
+    SampledToken drawn;
+    reference_sample({logits.data(), 1, kVocab, &row, &drawn});
+    REQUIRE(drawn.token >= 0);
+    if (std::ranges::find(sampling.stop_ids, drawn.token) != sampling.stop_ids.end()) {
+      plain.finish = FinishReason::kStop;
+      plain.stop_id = drawn.token;
+      return plain;
+    }
+    plain.tokens.push_back(drawn.token);
+    history.push_back(drawn.token);
+  }
+  if (automaton != nullptr && automaton->kind(automaton->walk(plain.tokens)) == Automaton::Kind::kOver) plain.finish = FinishReason::kStop;
+  return plain;
+}
+
+struct Load {
+  std::shared_ptr<Request> request;
+  std::shared_ptr<const AutomatonSpec> spec;  // null: none
+  std::vector<Plain> plain;                   // of each choice
+  std::vector<Received> got;
+  int32_t submit_turn = 0, cancel_turn = -1;
+};
+
+struct Totals {
+  EngineStats stats;
+  int64_t over = 0, stops = 0, lengths = 0, dead_ends = 0, cancelled = 0, non_finite = 0, preempted = 0, starved = 0;
+  int64_t unconstrained = 0, overruled = 0, short_of_rows = 0;
+};
+
+class Scenario {
+ public:
+  explicit Scenario(uint64_t seed) : random_(seed) {
+    limits_.max_num_seqs = pick(1, 5);
+    limits_.max_draft_tokens = chance(0.6) ? pick(1, 6) : 0;
+    limits_.draft_mode = chance(0.4) ? DraftMode::kAdaptive : DraftMode::kFixed;
+    limits_.max_supplied_drafts = chance(0.7) ? pick(1, 20) : 0;
+    limits_.max_batched_tokens = limits_.max_num_seqs + pick(1, 60);
+    limits_.block_tokens = pick(1, 3) * 4;
+    limits_.num_blocks = pick(10, 40);
+    limits_.context_length = 100;
+    limits_.vocab = kVocab;
+    limits_.prefix_caching = chance(0.8);
+    limits_.step_budget = std::chrono::milliseconds(0);
+    device_.shape = {limits_.max_num_seqs, 1, limits_.block_tokens, limits_.max_batched_tokens, limits_.max_draft_tokens,
+                     limits_.max_supplied_drafts};
+    device_.blocks = limits_.num_blocks;
+    device_.vocab = kVocab;
+    device_.logits = fill_logits;
+    device_.simulated = &clock_;
+    device_.step_delay = std::chrono::microseconds(100);
+    device_.row_delay = std::chrono::microseconds(pick(5, 200));
+    device_.faults = std::make_shared<FaultSchedule>();
+    if (chance(0.3))
+      for (int i = 0; i < 8; ++i) device_.faults->fire_at("starve", pick(1, 150));
+    if (chance(0.1)) device_.faults->fire_at("nan_row", pick(1, 200));
+    for (int32_t i = pick(2, 10); i > 0; --i) add_load(static_cast<int32_t>(loads_.size()));
+    choose_drafter();
+  }
+
+  void run(Totals* totals) {
+    FakeExecutor device(device_);
+    InlineRanks ranks(&device, &clock_);
+    EngineHooks hooks;
+    hooks.step_done = [&](const StepPlan& plan, const StepResult& result, double) {
+      for (size_t s = 0; s < plan.spans.size(); ++s) {
+        totals->starved += result.spans[s].starved;
+        totals->short_of_rows += result.spans[s].drafted < static_cast<int32_t>(plan.spans[s].supplied_drafts.size());
+        if (plan.spans[s].constrained) REQUIRE(plan.commit == CommitVariant::kFull);
+      }
+      REQUIRE(plan.total_rows <= limits_.max_batched_tokens);
+    };
+    Scheduler scheduler(limits_, &clock_, {});
+    StepLoop loop(&scheduler, &ranks, &hooks, {});
+    for (int32_t turn = 0; turn < 20000; ++turn) {
+      bool more = false;
+      for (Load& load : loads_) {
+        if (turn == load.submit_turn) {
+          REQUIRE(check_request(*load.request, limits_).ok());
+          scheduler.add(load.request);
+        }
+        if (load.cancel_turn >= 0 && turn == load.submit_turn + load.cancel_turn) load.request->cancelled = true;
+        more = more || turn < load.submit_turn;
+      }
+      loop.turn();
+      std::string broken;
+      if (!scheduler.check(&broken)) FAIL(broken);
+      clock_.advance(std::chrono::microseconds(10));
+      if (!more && scheduler.idle()) break;
+    }
+    REQUIRE(scheduler.idle());
+    REQUIRE(device.foreign_reads() == 0);
+    EngineStats stats;
+    scheduler.fill(&stats);
+    totals->stats.masked_rows += stats.masked_rows;
+    totals->stats.forced_drafts += stats.forced_drafts;
+    totals->stats.forced_accepted += stats.forced_accepted;
+    totals->stats.constraint_dead_ends += stats.constraint_dead_ends;
+    totals->stats.accepted_tokens += stats.accepted_tokens;
+    totals->stats.draft_tokens += stats.draft_tokens;
+    totals->stats.preemptions += stats.preemptions;
+    totals->stats.generated_tokens += stats.generated_tokens;
+    totals->stats.steps += stats.steps;
+    int64_t delivered = 0;
+    for (Load& load : loads_) {
+      receive(*load.request->output, &load.got);
+      for (int32_t choice = 0; choice < load.request->n; ++choice) judge(load, choice, totals, &delivered);
+    }
+    REQUIRE(stats.generated_tokens == delivered);
+  }
+
+ private:
+  int32_t pick(int32_t low, int32_t high) { return std::uniform_int_distribution<int32_t>(low, high)(random_); }
+  bool chance(double p) { return std::bernoulli_distribution(p)(random_); }
+
+  void add_load(int32_t index) {
+    Load load;
+    load.request = std::make_shared<Request>();
+    Request& request = *load.request;
+    request.id = "r" + std::to_string(index);
+    for (int32_t t = pick(1, 25); t > 0; --t) request.prompt.push_back((t * 31 + 5 * (index % 3)) % kVocab);
+    request.n = chance(0.2) ? 3 : 1;
+    SamplingParams& sampling = request.sampling;
+    sampling.max_tokens = std::min(pick(1, 45), std::min(limits_.context_length, limits_.num_blocks * limits_.block_tokens) - request_length(request));
+    sampling.temperature = chance(0.5) ? 0.0f : 0.8f;
+    sampling.seed = static_cast<uint64_t>(pick(0, 1000));
+    if (chance(0.2)) sampling.top_k = pick(1, 8);
+    if (chance(0.2)) sampling.top_p = 0.8f;
+    if (chance(0.2)) sampling.repetition_penalty = 1.3f;
+    if (chance(0.2)) sampling.presence_penalty = 0.7f;
+    if (chance(0.2)) sampling.logit_bias = {{pick(0, kVocab - 1), 2.5f}};
+    sampling.top_logprobs = chance(0.2) ? 1 : -1;
+    if (chance(0.8)) sampling.stop_ids.push_back(kEnd);  // otherwise the end token is text, as with ignore_eos
+    if (chance(0.3)) sampling.stop_ids.push_back(pick(0, kVocab - 2));
+    sampling.min_tokens = chance(0.3) ? pick(1, sampling.max_tokens) : 0;
+    request.speculate = chance(0.8);
+    request.output = std::make_shared<OutputChannel>(10000);
+    if (chance(0.8)) {
+      load.spec = std::make_shared<const AutomatonSpec>(
+          Automaton::Shape{random_() % 1000, kVocab, kEnd, chance(0.7), chance(0.3)});
+      request.constraint = load.spec;
+    }
+    for (int32_t choice = 0; choice < request.n; ++choice)
+      load.plain.push_back(plain_text(request, load.spec ? &load.spec->automaton() : nullptr, choice));
+    load.got.resize(static_cast<size_t>(request.n));
+    load.submit_turn = pick(0, 30);
+    if (chance(0.15)) load.cancel_turn = pick(0, 30);
+    loads_.push_back(std::move(load));
+  }
+  static int32_t request_length(const Request& request) { return static_cast<int32_t>(request.prompt.size()); }
+
+  void choose_drafter() {
+    if (limits_.max_draft_tokens == 0) return;
+    switch (pick(0, 3)) {
+      case 0: device_.drafter = std::make_shared<NgramDrafter>(1, 3); break;
+      case 1: device_.drafter = std::make_shared<RandomDrafter>(7, kVocab); break;
+      case 2:
+        device_.drafter = std::make_shared<OracleDrafter>([this](std::span<const int32_t> history) { return future(history); },
+                                                          [](int32_t position) { return position % 7 == 3; }, kVocab);
+        break;
+      default: break;  // verify spans without a drafter: rows are an upper bound
+    }
+  }
+
+  /// What some text of the load says next; its stop id at the end.
+  int32_t future(std::span<const int32_t> history) const {
+    for (const Load& load : loads_)
+      for (const Plain& plain : load.plain) {
+        Ids text = load.request->prompt;
+        text.insert(text.end(), plain.tokens.begin(), plain.tokens.end());
+        if (plain.stop_id >= 0) text.push_back(plain.stop_id);
+        text.push_back(5);  // behind the end, where nothing may be drawn
+        if (history.size() < text.size() && std::equal(history.begin(), history.end(), text.begin())) return text[history.size()];
+      }
+    return -1;
+  }
+
+  void judge(const Load& load, int32_t choice, Totals* totals, int64_t* delivered) {
+    const Request& request = *load.request;
+    const Received& got = load.got[static_cast<size_t>(choice)];
+    const Plain& plain = load.plain[static_cast<size_t>(choice)];
+    INFO("request " << request.id << " choice " << choice);
+    REQUIRE(got.ends == 1);
+    REQUIRE(got.late_events == 0);
+    *delivered += static_cast<int64_t>(got.tokens.size()) + (got.stop_id >= 0);
+    if (request.sampling.top_logprobs >= 0) REQUIRE(got.logprobs == got.tokens.size());
+    if (load.spec == nullptr)
+      ++totals->unconstrained;
+    else
+      for (size_t i = 0; i < got.tokens.size(); ++i)
+        REQUIRE(load.spec->automaton().allows(load.spec->automaton().walk(std::span(got.tokens).first(i)), got.tokens[i]));
+    REQUIRE(is_prefix(got.tokens, plain.tokens));
+    if (got.finish == FinishReason::kCancelled) {
+      REQUIRE(load.cancel_turn >= 0);
+      ++totals->cancelled;
+      return;
+    }
+    if (got.error == "the model produced values that are not finite") {
+      REQUIRE(device_.faults->fired("nan_row") > 0);
+      ++totals->non_finite;
+      return;
+    }
+    REQUIRE(got.tokens == plain.tokens);
+    REQUIRE(got.finish == plain.finish);
+    REQUIRE(got.stop_id == plain.stop_id);
+    totals->over += got.finish == FinishReason::kStop && got.stop_id < 0;
+    totals->stops += got.stop_id >= 0;
+    totals->lengths += got.finish == FinishReason::kLength;
+    totals->dead_ends += got.finish == FinishReason::kError;
+    totals->overruled += got.finish == FinishReason::kStop && static_cast<int32_t>(got.tokens.size()) < request.sampling.min_tokens;
+    if (got.finish == FinishReason::kError)
+      REQUIRE(got.error.find("follow the " + std::to_string(got.tokens.size()) + " generated") != std::string::npos);
+  }
+
+  std::mt19937_64 random_;
+  SimulatedClock clock_;
+  EngineLimits limits_;
+  FakeDevice device_;
+  std::vector<Load> loads_;
+};
+
+int64_t environment(const char* name, int64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atoll(text);
+}
+
+}  // namespace
+
+TEST_CASE("every constrained text is the one of plain decoding, and every token of it was allowed") {
+  const int64_t first = environment("SLIP_SIM_FIRST", 1), count = environment("SLIP_SIM_SEEDS", 400);
+  Totals totals;
+  for (int64_t seed = first; seed < first + count; ++seed) {
+    INFO("seed " << seed);
+    Scenario(static_cast<uint64_t>(seed)).run(&totals);
+  }
+  const EngineStats& stats = totals.stats;
+  std::printf("constraints: %ld seeds, %ld steps, %ld tokens, %ld masked rows, %ld of %ld forced, %ld of %ld drafts, %ld preemptions, "
+              "%ld starved, ends %ld over %ld stop %ld length %ld dead %ld cancel %ld non-finite, %ld overruled, %ld unconstrained\n",
+              count, stats.steps, stats.generated_tokens, stats.masked_rows, stats.forced_accepted, stats.forced_drafts,
+              stats.accepted_tokens, stats.draft_tokens, stats.preemptions, totals.starved, totals.over, totals.stops, totals.lengths,
+              totals.dead_ends, totals.cancelled, totals.non_finite, totals.overruled, totals.unconstrained);
+  REQUIRE(stats.constraint_dead_ends == totals.dead_ends);
+  if (count < 300) return;
+  // Not vacuous: each thing that the scenarios are about did happen.
+  REQUIRE(stats.masked_rows > 10000);
+  REQUIRE(stats.forced_accepted > 1000);
+  REQUIRE(stats.accepted_tokens > 1000);
+  REQUIRE(stats.draft_tokens - stats.accepted_tokens > 1000);
+  REQUIRE(stats.preemptions > 50);
+  REQUIRE(totals.starved > 100);
+  REQUIRE(totals.over > 100);
+  REQUIRE(totals.stops > 100);
+  REQUIRE(totals.lengths > 100);
+  REQUIRE(totals.dead_ends > 50);
+  REQUIRE(totals.cancelled > 50);
+  REQUIRE(totals.non_finite > 5);
+  REQUIRE(totals.overruled > 50);
+  REQUIRE(totals.unconstrained > 100);
+}
