@@ -1,9 +1,12 @@
 // Random logits under random constraints through scheduler, loop, masks, sampler and verification, from one seed each: every text
 // must be the one that plain decoding gives, computed here token by token with the sampling oracle and the constraint walked from
 // its start. SLIP_SIM_SEEDS sets how many seeds (default 400), SLIP_SIM_FIRST the first.
-#include <cmath>
 #include <cstdlib>
+#include <sstream>
 
+#include "engine/run/replay.h"
+#include "engine/run/worker_group.h"
+#include "engine/sample/allowed_tokens.h"
 #include "engine/spec/ngram_drafter.h"
 #include "engine/spec/oracle_drafter.h"
 #include "engine/spec/random_drafter.h"
@@ -341,4 +344,223 @@ TEST_CASE("every constrained text is the one of plain decoding, and every token 
   REQUIRE(totals.non_finite > 5);
   REQUIRE(totals.overruled > 50);
   REQUIRE(totals.unconstrained > 100);
+}
+
+namespace {
+
+/// Says one fixed text, token by token, and is over behind it.
+class FixedText final : public ConstraintSpec {
+ public:
+  explicit FixedText(Ids text) : text_(std::move(text)) {}
+  std::unique_ptr<TokenConstraint> start() const override { return std::make_unique<State>(text_); }
+
+ private:
+  class State final : public TokenConstraint {
+   public:
+    explicit State(const Ids& text) : text_(text) {}
+    bool narrow(std::span<uint32_t> mask) override {
+      std::ranges::fill(mask, 0);
+      mask[static_cast<size_t>(text_[at_]) / 32] |= uint32_t{1} << (text_[at_] % 32);
+      return true;
+    }
+    void accept(int32_t) override { ++at_; }
+    void rollback(int32_t tokens) override { at_ -= static_cast<size_t>(tokens); }
+    void forced(int32_t limit, Ids* tokens) override {
+      for (size_t i = at_; i < text_.size() && limit > 0; ++i, --limit) tokens->push_back(text_[i]);
+    }
+    bool ended() const override { return at_ == text_.size(); }
+
+   private:
+    const Ids text_;
+    size_t at_ = 0;
+  };
+  const Ids text_;
+};
+
+Ids counting(int32_t length) {
+  Ids ids;
+  for (int32_t i = 0; i < length; ++i) ids.push_back(i * 7 % kVocab);
+  return ids;
+}
+
+struct Bench {
+  explicit Bench(int32_t slots, int32_t drafts, int32_t supplied, std::shared_ptr<Drafter> drafter = nullptr) {
+    limits.max_num_seqs = slots;
+    limits.max_batched_tokens = 64;
+    limits.max_draft_tokens = drafts;
+    limits.max_supplied_drafts = supplied;
+    limits.context_length = 300;
+    limits.vocab = kVocab;
+    limits.block_tokens = 4;
+    limits.num_blocks = 400;
+    limits.step_budget = std::chrono::milliseconds(0);
+    device.shape = {slots, 1, 4, 64, drafts, supplied};
+    device.blocks = limits.num_blocks;
+    device.vocab = kVocab;
+    device.logits = fill_logits;
+    device.simulated = &clock;
+    device.drafter = std::move(drafter);
+    hooks.plan_log = [this](const StepPlan& plan) { plans.push_back(plan); };
+  }
+  std::vector<Received> run(const std::vector<std::shared_ptr<Request>>& requests) {
+    FakeExecutor executor(device);
+    InlineRanks ranks(&executor, &clock);
+    Scheduler scheduler(limits, &clock, {});
+    StepLoop loop(&scheduler, &ranks, &hooks, {});
+    for (const auto& request : requests) scheduler.add(request);
+    while (!scheduler.idle()) REQUIRE(loop.turn());
+    scheduler.fill(&stats);
+    std::vector<Received> all;
+    for (const auto& request : requests) {
+      std::vector<Received> got(static_cast<size_t>(request->n));
+      receive(*request->output, &got);
+      all.insert(all.end(), got.begin(), got.end());
+    }
+    return all;
+  }
+
+  SimulatedClock clock;
+  EngineLimits limits;
+  FakeDevice device;
+  EngineHooks hooks;
+  std::vector<StepPlan> plans;
+  EngineStats stats;
+};
+
+std::shared_ptr<Request> request_of(int32_t max_tokens, std::shared_ptr<const ConstraintSpec> constraint) {
+  auto request = std::make_shared<Request>();
+  request->prompt = {1, 2, 3};
+  request->sampling.max_tokens = max_tokens;
+  request->constraint = std::move(constraint);
+  request->output = std::make_shared<OutputChannel>(1000);
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("a certain text takes a step for sixteen tokens, with and without a drafter") {
+  const Ids text = counting(100);
+  for (const int32_t drafts : {0, 4}) {
+    // The random drafter is nearly always wrong, and must not be asked while the constraint knows better.
+    Bench bench(2, drafts, 32, drafts > 0 ? std::make_shared<RandomDrafter>(3, kVocab) : nullptr);
+    const auto got = bench.run({request_of(200, std::make_shared<FixedText>(text))});
+    REQUIRE(got[0].tokens == text);
+    REQUIRE(got[0].finish == FinishReason::kStop);
+    REQUIRE(got[0].stop_id == -1);
+    // The prompt's step gives one token, then sixteen a step: seven steps, and at most two past the end.
+    REQUIRE(bench.plans.size() <= 10);
+    REQUIRE(bench.stats.forced_drafts == bench.stats.forced_accepted);
+    REQUIRE(bench.stats.forced_accepted >= 90);
+    REQUIRE(bench.stats.generated_tokens == 100);
+  }
+  // Switched off by the request, by the limits, and by a budget of one token.
+  Bench off(2, 0, 32);
+  auto quiet = request_of(200, std::make_shared<FixedText>(text));
+  quiet->speculate = false;
+  REQUIRE(off.run({quiet})[0].tokens == text);
+  REQUIRE(off.stats.forced_drafts == 0);
+  Bench none(2, 0, 0);
+  REQUIRE(none.run({request_of(200, std::make_shared<FixedText>(text))})[0].tokens == text);
+  REQUIRE(none.stats.forced_drafts == 0);
+  Bench one(2, 0, 32);
+  const auto single = one.run({request_of(1, std::make_shared<FixedText>(text))});
+  REQUIRE(single[0].tokens == Ids{text[0]});
+  REQUIRE(single[0].finish == FinishReason::kLength);
+}
+
+TEST_CASE("supplied drafts of a step stay within its bound, oldest first, and every text is whole") {
+  Bench bench(6, 0, 20);
+  std::vector<std::shared_ptr<Request>> requests;
+  for (int32_t i = 0; i < 6; ++i) requests.push_back(request_of(200, std::make_shared<FixedText>(counting(40 + i))));
+  const auto got = bench.run(requests);
+  for (int32_t i = 0; i < 6; ++i) REQUIRE(got[static_cast<size_t>(i)].tokens == counting(40 + i));
+  size_t most = 0;
+  for (const StepPlan& plan : bench.plans) {
+    size_t supplied = 0;
+    for (const Span& span : plan.spans) supplied += span.supplied_drafts.size();
+    most = std::max(most, supplied);
+  }
+  REQUIRE(most == 20);
+}
+
+TEST_CASE("a choice that may say nothing ends with its own error, the others whole") {
+  const Ids few{4, 5};
+  Bench bench(4, 0, 8);
+  const auto dead = request_of(10, std::make_shared<AllowedTokens>(Ids{}));
+  dead->n = 2;
+  const auto plain = request_of(10, nullptr), tight = request_of(10, std::make_shared<AllowedTokens>(few));
+  const auto got = bench.run({plain, dead, tight});
+  REQUIRE(got[0].tokens == plain_text(*plain, nullptr, 0).tokens);
+  for (const size_t choice : {1u, 2u}) {
+    REQUIRE(got[choice].tokens.empty());
+    REQUIRE(got[choice].finish == FinishReason::kError);
+    REQUIRE(got[choice].error.starts_with("no token may follow the 0 generated ones"));
+  }
+  REQUIRE(got[3].tokens.size() == 10);
+  for (const int32_t token : got[3].tokens) REQUIRE((token == 4 || token == 5));
+  REQUIRE(bench.stats.constraint_dead_ends == 2);
+  REQUIRE(bench.stats.non_finite_rows == 0);
+  REQUIRE(bench.stats.masked_rows >= 10);
+}
+
+TEST_CASE("only steps with a constrained row commit in full, and a log of them is not replayed") {
+  Bench bench(2, 0, 0);
+  const auto constrained = request_of(3, std::make_shared<AllowedTokens>(Ids{4, 5}));
+  const auto plain = request_of(12, nullptr);
+  bench.run({plain, constrained});
+  std::stringstream log;
+  int64_t full = 0, first_constrained = 0, line = 0;
+  for (const StepPlan& plan : bench.plans) {
+    ++line;
+    const bool marked = std::ranges::any_of(plan.spans, [](const Span& span) { return span.constrained; });
+    REQUIRE((plan.commit == CommitVariant::kFull) == marked);
+    full += marked;
+    if (marked && first_constrained == 0) first_constrained = line;
+    log << to_json(plan) << '\n';
+  }
+  REQUIRE(full == 3);
+  REQUIRE(line == 12);
+  FakeExecutor executor(bench.device);
+  const auto refused = replay(log, executor);
+  REQUIRE_FALSE(refused.ok());
+  REQUIRE(refused.error().message.find("line " + std::to_string(first_constrained) + ": ") != std::string::npos);
+  REQUIRE(refused.error().message.find("token masks") != std::string::npos);
+}
+
+TEST_CASE("two threaded ranks that run on give constrained texts as one thread does") {
+  std::vector<std::shared_ptr<Request>> requests;
+  std::vector<std::shared_ptr<const AutomatonSpec>> specs;
+  for (uint64_t i = 0; i < 12; ++i) {
+    specs.push_back(std::make_shared<const AutomatonSpec>(Automaton::Shape{i, kVocab, kEnd, true, true}));
+    requests.push_back(request_of(30, specs.back()));
+    requests.back()->n = i % 4 == 0 ? 2 : 1;
+    requests.back()->sampling.seed = i;
+    requests.back()->sampling.stop_ids = {kEnd};
+  }
+  Bench bench(4, 3, 16, std::make_shared<NgramDrafter>(1, 3));
+  std::vector<std::unique_ptr<StepExecutor>> ranks;
+  for (int32_t rank = 0; rank < 2; ++rank) {
+    FakeDevice device = bench.device;
+    device.simulated = nullptr;
+    device.looks_until_ready = 50;
+    device.drafter = std::make_shared<NgramDrafter>(1, 3);
+    ranks.push_back(std::make_unique<FakeExecutor>(std::move(device)));
+  }
+  Engine engine(bench.limits, std::move(ranks), {});
+  for (const auto& request : requests) REQUIRE(engine.submit(request).ok());
+  engine.start();
+  REQUIRE(engine.drain(std::chrono::seconds(180)));
+  REQUIRE(engine.stats().masked_rows > 50);
+  REQUIRE(engine.stats().forced_accepted > 0);
+  engine.stop();
+  for (size_t i = 0; i < requests.size(); ++i) {
+    std::vector<Received> got(static_cast<size_t>(requests[i]->n));
+    receive(*requests[i]->output, &got);
+    for (int32_t choice = 0; choice < requests[i]->n; ++choice) {
+      INFO("request " << i << " choice " << choice);
+      const Plain plain = plain_text(*requests[i], &specs[i]->automaton(), choice);
+      REQUIRE(got[static_cast<size_t>(choice)].tokens == plain.tokens);
+      REQUIRE(got[static_cast<size_t>(choice)].finish == plain.finish);
+    }
+  }
 }

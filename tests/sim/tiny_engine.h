@@ -48,6 +48,7 @@ struct Setup {
   DrafterMaker drafter{};       // cpu
   ModelDrafterMaker model_drafter{};  // cpu
   int32_t draft_block = 0;            // EngineLimits::draft_block_tokens
+  int32_t supplied = 0;               // EngineLimits::max_supplied_drafts
   std::map<int64_t, FaultKind> faults{};
 };
 
@@ -103,6 +104,7 @@ class TinyEngine {
     limits.max_draft_tokens = setup.drafts;
     limits.draft_mode = setup.draft_mode;
     limits.draft_block_tokens = setup.draft_block;
+    limits.max_supplied_drafts = setup.supplied;
     limits.cache_groups = groups_;
     return limits;
   }
@@ -115,7 +117,8 @@ class TinyEngine {
     if (comm != nullptr) parts.ops->set_comm(comm);
     LoadOptions load;
     load.max_rows = setup.rows;
-    load.max_logit_rows = cuda ? padded_rows(setup.slots * (1 + setup.drafts)) : setup.slots * (1 + setup.drafts);
+    DeviceShape device{setup.slots, 1, 0, setup.rows, setup.drafts, setup.supplied};
+    load.max_logit_rows = cuda ? padded_rows(device.max_logit_rows()) : device.max_logit_rows();
     load.max_rows = std::max(load.max_rows, load.max_logit_rows);
     load.rank = rank;
     load.ranks = setup.ranks;
@@ -133,7 +136,8 @@ class TinyEngine {
     if (setup.drafter) parts.drafter = setup.drafter();
     parts.ops->warm_up(std::max(load.max_rows, warm_rows));
     if (ops_out != nullptr) *ops_out = parts.ops.get();
-    const DeviceShape device{setup.slots, groups_, shape.block_tokens, setup.rows, setup.drafts};
+    device.groups = groups_;
+    device.block_tokens = shape.block_tokens;
     if (cuda)
       return make_cuda_executor(std::move(parts), device,
                                 {.context_tokens = setup.context > 0 ? setup.context : config_.context_length,
@@ -185,6 +189,7 @@ class TinyEngine {
     request->sampling = from.sampling;
     request->n = from.n;
     request->speculate = from.speculate;
+    request->constraint = from.constraint;
     request->output = std::make_shared<OutputChannel>(10000);
     return request;
   }

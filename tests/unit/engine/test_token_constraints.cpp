@@ -27,10 +27,6 @@ Ids allowed(TokenConstraint& constraint) {
     if (!narrowed || ((mask[static_cast<size_t>(id) / 32] >> (id % 32)) & 1u)) ids.push_back(id);
   return ids;
 }
-bool may(TokenConstraint& constraint, int32_t token) {
-  const Ids ids = allowed(constraint);
-  return std::ranges::find(ids, token) != ids.end();
-}
 Ids forced(TokenConstraint& constraint, int32_t limit) {
   Ids ids{-7};  // what is there already stays
   constraint.forced(limit, &ids);
