@@ -44,6 +44,8 @@ inline constexpr IntBound kMaxTokens{"max_tokens", 1, 1 << 24};       // and pro
 inline constexpr IntBound kMinTokens{"min_tokens", 0, 1 << 24};       // and <= max_tokens
 inline constexpr IntBound kTopLogprobs{"top_logprobs", 0, 20};
 inline constexpr IntBound kLogprobs{"logprobs", 0, 20};               // /v1/completions
+inline constexpr IntBound kPromptLogprobs{"prompt_logprobs", 0, 20};
+inline constexpr IntBound kMaxTokensOfCompletions{"max_tokens", 0, 1 << 24};  // 0: the prompt alone is of interest
 inline constexpr IntBound kSeed{"seed", INT64_MIN, INT64_MAX};
 inline constexpr IntBound kPriority{"priority", -1000, 1000};
 

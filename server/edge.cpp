@@ -82,6 +82,7 @@ const Edge::Route* Edge::find_route(std::string_view path) {
       {"/tokenize", "tokenize", true, K::kEndpoint, api::tokenize, ""},
       {"/v1/detokenize", "detokenize", true, K::kEndpoint, api::detokenize, ""},
       {"/detokenize", "detokenize", true, K::kEndpoint, api::detokenize, ""},
+      {"/tokenizer_info", "tokenizer_info", false, K::kEndpoint, api::tokenizer_info, ""},
       {"/apply-template", "apply_template", true, K::kEndpoint, api::apply_template, ""},
       {"/v1/apply-template", "apply_template", true, K::kEndpoint, api::apply_template, ""},
       {"/v1/chat/completions/render", "apply_template", true, K::kEndpoint, api::apply_template, ""},

@@ -43,6 +43,7 @@ HttpResponse models(Call& call);
 HttpResponse tokenize(Call& call);
 HttpResponse detokenize(Call& call);
 HttpResponse apply_template(Call& call);
+HttpResponse tokenizer_info(Call& call);
 HttpResponse info(Call& call);
 
 }  // namespace slipstream::api

@@ -19,6 +19,7 @@ HttpResponse chat_completions(Call& call) {
   prompts.push_back(std::move(*prompt));
   AnswerHead head = answer_head(*call.services, *request, kChat);
   const std::string id = head.id;
+  if (auto error = score(call, *request, prompts, &head)) return refuse(call, *error);
   return run_generation(call, std::move(*request), id, std::make_shared<OpenAiFormat>(std::move(head)), std::move(prompts));
 }
 

@@ -35,7 +35,9 @@ HttpResponse completions(Call& call) {
   }
   AnswerHead head = answer_head(services, *request, kCompletions);
   head.echo = std::move(echo);
+  head.echo_logprobs = request->echo && head.logprobs;
   const std::string id = head.id;
+  if (auto error = score(call, *request, prompts, &head)) return refuse(call, *error);
   return run_generation(call, std::move(*request), id, std::make_shared<OpenAiFormat>(std::move(head)), std::move(prompts));
 }
 

@@ -29,13 +29,20 @@ ApiError context_error(int64_t prompt, int64_t output, int64_t context, const st
   return error;
 }
 
+uint64_t drawn_seed() {
+  thread_local std::mt19937_64 generator{std::random_device{}()};
+  // a 53-bit seed survives every JSON reader
+  return generator() >> 11;
+}
+
+}  // namespace
+
 ApiError deadline_error() {
   return {Error{ErrorCode::kUnavailable, "the request ran longer than the server's limit of one request; shorten it or "
                                          "raise --request-timeout", {}},
           503, "deadline_exceeded"};
 }
 
-/// How an error event of the engine looks from outside.
 ApiError engine_error(const OutputEvent& event) {
   switch (event.cause) {
     case ErrorCause::kDeadline: return deadline_error();
@@ -45,14 +52,6 @@ ApiError engine_error(const OutputEvent& event) {
   }
   return Error{ErrorCode::kInternal, event.error.empty() ? "the engine failed" : event.error, {}};
 }
-
-uint64_t drawn_seed() {
-  thread_local std::mt19937_64 generator{std::random_device{}()};
-  // a 53-bit seed survives every JSON reader
-  return generator() >> 11;
-}
-
-}  // namespace
 
 void FinishedChoice::take(ChoicePiece piece) {
   for (AnswerPart& part : piece.parts) {
@@ -120,6 +119,9 @@ std::variant<std::unique_ptr<Generation>, ApiError> Generation::submit(const Ser
                                        StopStrings(call.stop, call.include_stop), {}, 0, 0, 0, 0, false});
   }
   out->cached_known_.assign(out->running_.size(), false);
+  out->open_ = out->texts_.size();
+  out->no_output_ = call.no_output;
+  if (call.no_output) return out;
   for (auto& request : out->running_) {
     Status status = services.engine->submit(request);
     if (!status.ok()) {
@@ -127,7 +129,6 @@ std::variant<std::unique_ptr<Generation>, ApiError> Generation::submit(const Ser
       return ApiError(status.error());
     }
   }
-  out->open_ = out->texts_.size();
   return out;
 }
 
@@ -141,6 +142,15 @@ void Generation::cancel() {
 
 bool Generation::next(std::chrono::milliseconds timeout, std::vector<ChoicePiece>* out) {
   if (open_ == 0 || error_) return false;
+  if (no_output_) {
+    for (; open_ > 0; --open_) {
+      ChoicePiece piece;
+      piece.index = static_cast<int32_t>(texts_.size() - open_);
+      piece.finish = FinishReason::kLength;
+      out->push_back(std::move(piece));
+    }
+    return false;
+  }
   bool any = false;
   for (size_t i = 0; i < running_.size() && !error_; ++i) {
     for (OutputEvent& event : running_[i]->output->drain()) {

@@ -22,6 +22,7 @@ namespace slipstream::api {
 struct TokenEntry {
   int32_t id = 0;
   TokenLogprob logprob;      // as the engine gave it; unused when none were asked for
+  bool unscored = false;     // a prompt's first token: it has no log-probability
   int64_t text_offset = 0;   // bytes of the choice's text before this token …
   int64_t char_offset = 0;   // … and code points
 };
@@ -62,6 +63,11 @@ struct CallTimes {
   double first_token_s = -1, total_s = 0;
   std::vector<double> gaps_s;    // between steps that brought text, bounded
 };
+
+/// A request ran into its deadline.
+ApiError deadline_error();
+/// How an error event of the engine looks from outside.
+ApiError engine_error(const OutputEvent& event);
 
 class Generation {
  public:
@@ -109,6 +115,7 @@ class Generation {
   std::vector<int32_t> stop_token_ids_;
   std::vector<std::string> stop_strings_;
   bool include_stop_ = false;
+  bool no_output_ = false;             // max_tokens 0: every choice ends at once
   int32_t n_ = 1;
   uint64_t seed_ = 0;
   std::vector<std::shared_ptr<Request>> running_;

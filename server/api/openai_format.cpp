@@ -1,23 +1,14 @@
 // See openai_format.h.
 #include "server/api/openai_format.h"
 
-#include <set>
-
-#include "engine/base/utf8.h"
+#include "server/api/logprobs_format.h"
 #include "server/json_text.h"
 
 namespace slipstream::api {
 namespace {
 
-using json_text::append_bytes;
-using json_text::append_float;
 using json_text::append_int;
 using json_text::append_string;
-
-// JSON has no infinity; vLLM writes this for a token that cannot be drawn.
-constexpr float kLowestLogprob = -9999.0f;
-
-float shown(float logprob) { return logprob < kLowestLogprob ? kLowestLogprob : logprob; }
 
 const char* finish_text(FinishReason reason) { return reason == FinishReason::kLength ? "\"length\"" : "\"stop\""; }
 
@@ -37,83 +28,15 @@ void append_usage(std::string& out, const Usage& usage) {
   out += "}}";
 }
 
-void append_chat_entry(std::string& out, const AnswerHead& head, int32_t id, float logprob) {
-  const std::string_view bytes = head.tokenizer->token_bytes(id);
-  out += "{\"token\":";
-  append_string(out, bytes);
-  out += ",\"logprob\":";
-  append_float(out, shown(logprob));
-  out += ",\"bytes\":";
-  append_bytes(out, bytes);
-}
-
-void append_chat_logprobs(std::string& out, const AnswerHead& head, const std::vector<TokenEntry>& tokens) {
-  out += "{\"content\":[";
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    if (i) out.push_back(',');
-    append_chat_entry(out, head, tokens[i].id, tokens[i].logprob.logprob);
-    out += ",\"top_logprobs\":[";
-    const auto& top = tokens[i].logprob.top;
-    for (size_t j = 0; j < top.size() && j < static_cast<size_t>(head.top_logprobs); ++j) {
-      if (j) out.push_back(',');
-      append_chat_entry(out, head, top[j].first, top[j].second);
-      out.push_back('}');
-    }
-    out += "]}";
-  }
-  out += "],\"refusal\":null}";
-}
-
-/// The legacy endpoint has no bytes field; OpenAI spells a token that is no text as bytes:\xNN.
-std::string legacy_token(const AnswerHead& head, int32_t id) {
-  const std::string_view bytes = head.tokenizer->token_bytes(id);
-  if (is_valid_utf8(bytes)) return std::string(bytes);
-  std::string out = "bytes:";
-  constexpr char hex[] = "0123456789abcdef";
-  for (const char c : bytes) {
-    out += "\\x";
-    out.push_back(hex[static_cast<unsigned char>(c) >> 4]);
-    out.push_back(hex[static_cast<unsigned char>(c) & 15]);
-  }
-  return out;
-}
-
-void append_legacy_logprobs(std::string& out, const AnswerHead& head, const std::vector<TokenEntry>& tokens) {
-  std::string offsets, values, tops;
-  out += "{\"tokens\":[";
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    const char* comma = i ? "," : "";
-    out += comma;
-    append_string(out, legacy_token(head, tokens[i].id));
-    offsets += comma;
-    append_int(offsets, tokens[i].char_offset);
-    values += comma;
-    append_float(values, shown(tokens[i].logprob.logprob));
-    tops += comma;
-    tops += "{";
-    std::set<std::string> seen;  // two ids may spell the same text
-    for (size_t j = 0; j < tokens[i].logprob.top.size() && j < static_cast<size_t>(head.top_logprobs); ++j) {
-      const auto& [id, logprob] = tokens[i].logprob.top[j];
-      std::string key = legacy_token(head, id);
-      if (!seen.insert(key).second) continue;
-      if (seen.size() > 1) tops += ",";
-      append_string(tops, key);
-      tops += ":";
-      append_float(tops, shown(logprob));
-    }
-    tops += "}";
-  }
-  out += "],\"token_logprobs\":[" + values + "],\"top_logprobs\":[" + tops + "],\"text_offset\":[" + offsets + "]}";
-}
-
-void append_logprobs(std::string& out, const AnswerHead& head, const std::vector<TokenEntry>& tokens) {
+/// `prompt`: of a legacy answer that echoes it; may be null.
+void append_logprobs(std::string& out, const AnswerHead& head, const ScoredPrompt* prompt, const std::vector<TokenEntry>& tokens) {
   out += ",\"logprobs\":";
   if (!head.logprobs)
     out += "null";
   else if (head.endpoint == kChat)
-    append_chat_logprobs(out, head, tokens);
+    append_chat_logprobs(out, *head.tokenizer, head.top_logprobs, tokens);
   else
-    append_legacy_logprobs(out, head, tokens);
+    append_legacy_logprobs(out, *head.tokenizer, head.top_logprobs, prompt, tokens);
 }
 
 void append_ids(std::string& out, const std::vector<int32_t>& ids) {
@@ -197,7 +120,8 @@ std::string OpenAiFormat::whole(const std::vector<FinishedChoice>& choices, cons
       out += ",\"text\":";
       append_string(out, (head_.echo.empty() ? "" : head_.echo[i / head_.n]) + choice.content);
     }
-    append_logprobs(out, head_, choice.tokens);
+    const size_t prompt = i / static_cast<size_t>(head_.n);
+    append_logprobs(out, head_, head_.echo_logprobs ? &head_.prompts[prompt] : nullptr, choice.tokens);
     out += ",\"finish_reason\":";
     out += finish_text(choice.finish);
     append_stop_reason(out, choice.stop_string, choice.stop_token);
@@ -206,6 +130,10 @@ std::string OpenAiFormat::whole(const std::vector<FinishedChoice>& choices, cons
       out += ",\"prompt_token_ids\":";
       append_ids(out, generation.prompt(static_cast<int32_t>(i) / head_.n));
     }
+    if (head_.prompt_logprobs >= 0 && head_.endpoint == kCompletions) {
+      out += ",\"prompt_logprobs\":";
+      append_prompt_logprobs(out, *head_.tokenizer, head_.prompt_logprobs, head_.prompts[prompt]);
+    }
     out.push_back('}');
   }
   out += "],\"usage\":";
@@ -213,6 +141,10 @@ std::string OpenAiFormat::whole(const std::vector<FinishedChoice>& choices, cons
   if (head_.return_token_ids && head_.endpoint == kChat) {
     out += ",\"prompt_token_ids\":";
     append_ids(out, generation.prompt(0));
+  }
+  if (head_.prompt_logprobs >= 0 && head_.endpoint == kChat) {
+    out += ",\"prompt_logprobs\":";
+    append_prompt_logprobs(out, *head_.tokenizer, head_.prompt_logprobs, head_.prompts[0]);
   }
   out.push_back('}');
   return out;
@@ -256,7 +188,11 @@ std::string OpenAiFormat::first_chunk(int32_t index, const Usage& usage, const s
   } else {
     out += ",\"text\":";
     append_string(out, head_.echo.empty() ? "" : head_.echo[index / head_.n]);
-    out += ",\"logprobs\":null,\"finish_reason\":null}]";
+    if (head_.echo_logprobs)
+      append_logprobs(out, head_, &head_.prompts[static_cast<size_t>(index / head_.n)], {});
+    else
+      out += ",\"logprobs\":null";
+    out += ",\"finish_reason\":null}]";
   }
   if (prompt_ids) {
     out += ",\"prompt_token_ids\":";
@@ -276,7 +212,7 @@ std::string OpenAiFormat::parts_chunk(const ChoicePiece& piece, const Usage& usa
   out += head_.endpoint == kChat ? ",\"delta\":{\"content\":" : ",\"text\":";
   append_string(out, content);
   if (head_.endpoint == kChat) out.push_back('}');
-  append_logprobs(out, head_, piece.tokens);
+  append_logprobs(out, head_, nullptr, piece.tokens);
   out += ",\"finish_reason\":null";
   append_token_ids(out, head_, piece.tokens);
   out += "}]";

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/api/answer_format.h"
+#include "server/api/logprobs_format.h"
 
 namespace slipstream::api {
 
@@ -24,6 +25,9 @@ struct AnswerHead {
   int32_t n = 1;                         // choices per prompt
   std::string service_tier;
   std::vector<std::string> echo;         // per prompt; empty: no echo
+  std::vector<ScoredPrompt> prompts;     // per prompt; empty: not scored
+  int32_t prompt_logprobs = -1;          // >= 0: show `prompts` in a field of their own, with so many alternatives
+  bool echo_logprobs = false;            // show them before the output's
   std::shared_ptr<const Tokenizer> tokenizer;
 };
 

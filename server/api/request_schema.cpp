@@ -329,7 +329,12 @@ Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, c
   SLIP_RETURN_IF_ERROR(read_logprobs(fields, endpoint, &out));
   read_sampling(fields, context.defaults, &out.sampling);
   fields.get("n", &out.n);
+  fields.get("prompt_logprobs", &out.prompt_logprobs);
+  if (out.prompt_logprobs >= 0 && out.stream)
+    return invalid_argument("prompt_logprobs is not sent in a stream: leave stream out, or use echo with logprobs on /v1/completions",
+                            "prompt_logprobs");
   fields.get("max_tokens", &out.sampling.max_tokens);
+  if (const Json* limit = fields.find("max_tokens")) out.no_output = endpoint == kCompletions && exact_integer(*limit) == 0;
   fields.get("max_completion_tokens", &out.sampling.max_tokens);
   fields.get("min_new_tokens", &out.sampling.min_tokens);
   fields.get("min_tokens", &out.sampling.min_tokens);
@@ -369,10 +374,6 @@ Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, c
                                   std::to_string(limits::kChoicesPerRequest) + " a request: send several",
                               "n");
     fields.get("echo", &out.echo);
-    if (out.echo && out.sampling.top_logprobs >= 0)
-      return unsupported("echo together with logprobs is not supported: log-probabilities of the prompt are not "
-                         "served yet; ask for one of them",
-                         "echo");
     return out;
   }
   const Json* messages = fields.find("messages");

@@ -44,6 +44,8 @@ struct GenerationRequest {
   int32_t priority = 0;
   std::string cache_salt;
   bool speculate = true;
+  int32_t prompt_logprobs = -1;            // alternatives per prompt token; -1: not asked for
+  bool no_output = false;                  // max_tokens 0: the prompt alone is of interest
   std::string service_tier;
 
   // chat

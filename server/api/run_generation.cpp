@@ -9,6 +9,7 @@
 
 #include "engine/base/log.h"
 #include "server/api/generation.h"
+#include "server/api/prompt_scoring.h"
 #include "server/build_info.h"
 #include "server/request_id.h"
 #include "server/sse_stream.h"
@@ -123,6 +124,11 @@ HttpResponse streamed_answer(Call& call, const std::shared_ptr<Generation>& gene
   return response;
 }
 
+/// A key's cached prefixes are its own: another key, guessing prompts, must not see them by timing.
+std::string salt_of(const Call& call, const GenerationRequest& request) {
+  return call.key_salt.empty() ? request.cache_salt : call.key_salt + ":" + request.cache_salt;
+}
+
 }  // namespace
 
 SchemaContext schema_context(Call& call) {
@@ -201,11 +207,26 @@ AnswerHead answer_head(const Services& services, const GenerationRequest& reques
   return head;
 }
 
+std::optional<ApiError> score(Call& call, const GenerationRequest& request, const std::vector<std::vector<int32_t>>& prompts,
+                              AnswerHead* head) {
+  head->prompt_logprobs = request.prompt_logprobs;
+  if (request.prompt_logprobs < 0 && !head->echo_logprobs) return std::nullopt;
+  const int32_t top = std::max(request.prompt_logprobs, head->echo_logprobs ? head->top_logprobs : 0);
+  GenerationRequest salted;
+  salted.priority = request.priority;
+  salted.cache_salt = salt_of(call, request);
+  auto scores = score_prompts(*call.services, salted, prompts, top, head->id, call.peer);
+  if (auto* error = std::get_if<ApiError>(&scores)) return *error;
+  auto& lists = std::get<std::vector<PromptScores>>(scores);
+  for (size_t i = 0; i < prompts.size(); ++i)
+    head->prompts.push_back(scored_prompt(call.services->tokenizer, prompts[i], std::move(lists[i]), request.skip_special));
+  return std::nullopt;
+}
+
 HttpResponse run_generation(Call& call, GenerationRequest request, const std::string& id,
                             std::shared_ptr<AnswerFormat> format, std::vector<std::vector<int32_t>> prompts) {
   const Services& services = *call.services;
-  // A key's cached prefixes are its own: another key, guessing prompts, must not see them by timing.
-  if (!call.key_salt.empty()) request.cache_salt = call.key_salt + ":" + request.cache_salt;
+  request.cache_salt = salt_of(call, request);
 
   auto submitted = Generation::submit(services, request, std::move(prompts), id);
   if (auto* error = std::get_if<ApiError>(&submitted)) return refuse(call, *error, format.get());

@@ -2,6 +2,7 @@
 // stream, then the record for metrics and the access line.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "server/api/call.h"
@@ -28,6 +29,10 @@ std::string random_id(const char* prefix);
 
 /// The head of an answer to `request`; a new id.
 AnswerHead answer_head(const Services& services, const GenerationRequest& request, Endpoint endpoint);
+
+/// Scores the prompts where the answer shows their log-probabilities, into the head.
+std::optional<ApiError> score(Call& call, const GenerationRequest& request, const std::vector<std::vector<int32_t>>& prompts,
+                              AnswerHead* head);
 
 /// `id` is the answer's, and what the log calls the request.
 HttpResponse run_generation(Call& call, GenerationRequest request, const std::string& id,

@@ -1,4 +1,4 @@
-// POST /tokenize, /detokenize and /apply-template: what the model will really see.
+// POST /tokenize, /detokenize and /apply-template, GET /tokenizer_info: what the model will really see.
 #include "server/api/call.h"
 #include "server/api/prompt_text.h"
 #include "server/api/request_schema.h"
@@ -93,6 +93,12 @@ Result<Json> template_answer(const Services& services, const std::string& text) 
   return out;
 }
 
+/// The token's text, or null without one.
+Json token_text(const Tokenizer& tokenizer, int32_t id) {
+  if (id < 0) return nullptr;
+  return json_text::replace_invalid_utf8(tokenizer.token_bytes(id));
+}
+
 HttpResponse answer(Call& call, Result<Json> (*make)(const Services&, const std::string&)) {
   auto out = make(*call.services, call.http.body);
   if (!out.ok()) return refuse(call, out.error());
@@ -103,6 +109,20 @@ HttpResponse answer(Call& call, Result<Json> (*make)(const Services&, const std:
 
 HttpResponse tokenize(Call& call) { return answer(call, tokenize_answer); }
 HttpResponse detokenize(Call& call) { return answer(call, detokenize_answer); }
+HttpResponse tokenizer_info(Call& call) {
+  const Services& services = *call.services;
+  const Tokenizer& tokenizer = *services.tokenizer;
+  Json out;
+  out["tokenizer_class"] = tokenizer.description();
+  out["vocab_size"] = tokenizer.vocab_size();
+  out["model_max_length"] = services.model.context_length;
+  out["bos_token"] = token_text(tokenizer, tokenizer.bos_id());
+  out["eos_token"] = token_text(tokenizer, services.model.eos_ids.empty() ? -1 : services.model.eos_ids.front());
+  out["pad_token"] = nullptr;
+  out["add_bos_token"] = tokenizer.adds_bos();
+  out["chat_template"] = services.chat_template ? Json(services.chat_template->source()) : Json(nullptr);
+  return json_response(out);
+}
 HttpResponse apply_template(Call& call) { return answer(call, template_answer); }
 
 }  // namespace slipstream::api

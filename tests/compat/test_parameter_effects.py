@@ -1,9 +1,12 @@
 """Every request parameter that is used has its documented effect, on the real default model."""
+import itertools
 import json
 import math
+import pathlib
 import threading
 import time
 
+import numpy as np
 import pytest
 
 from checks import shows
@@ -297,6 +300,70 @@ def test_echo(server):
     assert echoed == BASE["completions"]["prompt"] + plain
     streamed = "".join(c["text"] for e in events_of(server, "completions", echo=True) for c in e["choices"])
     assert streamed == echoed
+
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "fixtures/golden/smollm2.npz"
+
+
+def scored_case(index):
+    """A prompt and its greedy text, as ids, with the log-probs that transformers gives to the text."""
+    with np.load(GOLDEN) as file:
+        prompt, text = (file[f"{name}{index}"].astype(int).tolist() for name in ("prompt", "text"))
+        return prompt, text, file[f"top_logprobs{index}"].astype(float)[:, 0]
+
+
+@shows("echo", "logprobs")
+def test_echo_with_logprobs(server):
+    prompt, text, expected = scored_case(2)
+    for stream in (False, True):
+        body = {"prompt": prompt + text, "echo": True, "logprobs": 1, "max_tokens": 3, "skip_special_tokens": False}
+        if stream:
+            lists = [c["logprobs"] for e in events_of(server, "completions", **body) for c in e["choices"] if c["logprobs"]]
+            entries = {key: sum((part[key] for part in lists), []) for key in lists[0]}
+        else:
+            whole = ask(server, "completions", **body)
+            entries = whole["choices"][0]["logprobs"]
+            assert "".join(entries["tokens"]) == text_of(whole)
+            assert [text_of(whole)[a:b] for a, b in itertools.pairwise(entries["text_offset"])] == entries["tokens"][:-1]
+        assert len(entries["tokens"]) == len(prompt) + len(text) + 3
+        assert entries["token_logprobs"][0] is None and entries["top_logprobs"][0] is None
+        ours = np.array(entries["token_logprobs"][len(prompt):len(prompt) + len(text)])
+        assert np.sqrt(np.mean((ours - expected) ** 2)) < 0.15 and np.abs(ours - expected).max() < 0.8
+
+
+@shows("prompt_logprobs")
+@both
+def test_prompt_logprobs(server, route):
+    more = {"prompt": "The capital of France is Paris"} if route == "completions" else {}
+    answer = ask(server, route, prompt_logprobs=4, return_token_ids=True, max_tokens=2, **more)
+    holder = answer if route == "chat" else answer["choices"][0]
+    entries, ids = holder["prompt_logprobs"], holder["prompt_token_ids"]
+    assert len(entries) == len(ids) and entries[0] is None
+    for token, entry in zip(ids[1:], entries[1:]):
+        own = entry[str(token)]
+        assert own["decoded_token"] == spelled(server, [token])
+        best = sorted((e for e in entry.values() if e["rank"]), key=lambda e: e["rank"])
+        assert [e["rank"] for e in best] == [1, 2, 3, 4] and len(entry) == 4 + (own["rank"] is None)
+        assert [e["logprob"] for e in best] == sorted((e["logprob"] for e in best), reverse=True)
+        assert own["logprob"] <= best[0]["logprob"]
+    # the same numbers as the text's own, drawn one after another
+    for last in range(1, 3) if route == "completions" else ():
+        drawn = ask(server, route, prompt=ids[:-last], max_tokens=1, logprobs=4)["choices"][0]["logprobs"]
+        top = {e["decoded_token"]: e["logprob"] for e in entries[-last].values() if e["rank"]}
+        assert top == drawn["top_logprobs"][0]
+    assert "prompt_logprobs" not in ask(server, route, **more) | ask(server, route, **more)["choices"][0]
+    refused = post(server, route, prompt_logprobs=1, stream=True)
+    assert refused.status_code == 400 and refused.json()["error"]["param"] == "prompt_logprobs"
+
+
+@shows("max_tokens")
+def test_no_output(server):
+    whole = ask(server, "completions", max_tokens=0, echo=True, logprobs=0, prompt=["one two", "three"], n=2)
+    assert [c["text"] for c in whole["choices"]] == ["one two"] * 2 + ["three"] * 2
+    assert {c["finish_reason"] for c in whole["choices"]} == {"length"} and whole["usage"]["completion_tokens"] == 0
+    assert all(len(c["logprobs"]["tokens"]) == len(tokens(server, prompt=c["text"])) for c in whole["choices"])
+    assert [c["text"] for e in events_of(server, "completions", max_tokens=0, echo=True) for c in e["choices"]] == \
+        [BASE["completions"]["prompt"], ""]
 
 
 @shows("return_token_ids")
