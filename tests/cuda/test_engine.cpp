@@ -3,6 +3,7 @@
 #include <limits>
 #include <random>
 
+#include "tests/sim/automaton_constraint.h"
 #include "tests/sim/tiny_engine.h"
 
 using namespace slipstream;
@@ -103,6 +104,42 @@ TEST_CASE("cuda engine: deterministic, the text is the same however it is comput
     TinyEngine engine(file_of(widened(name, head_dim), dtype));
     require_exact(engine, dtype != DType::kF32 && head_dim != 32);
   }
+}
+
+TEST_CASE("cuda engine: constrained text is lawful and the same with drafts, supplied drafts and preemption", "[cuda][models][exact]") {
+  TinyEngine engine(file_of(widened("qwen3", 64), DType::kBF16));
+  auto requests = mixed_requests(engine);
+  std::vector<std::shared_ptr<const sim::AutomatonSpec>> specs;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    specs.push_back(i % 4 == 3 ? nullptr
+                               : std::make_shared<const sim::AutomatonSpec>(
+                                     sim::Automaton::Shape{i, engine.config().vocab, engine.config().vocab - 1, i % 2 == 1, false}));
+    requests[i]->constraint = specs.back();
+  }
+  const auto cuda = [](Setup setup) {
+    setup.backend = "cuda";
+    return setup;
+  };
+  const Texts alone = alone_texts(engine, requests, cuda({.rows = 128}));
+  int64_t checked = 0;
+  for (const auto& [key, text] : alone) {
+    if (specs[key.first] == nullptr) continue;
+    const sim::Automaton& automaton = specs[key.first]->automaton();
+    for (size_t i = 0; i < text.tokens.size(); ++i, ++checked)
+      REQUIRE(automaton.allows(automaton.walk(std::span(text.tokens).first(i)), text.tokens[i]));
+  }
+  REQUIRE(checked > 30);
+  const Outcome batch = engine.run(cuda({.slots = 6, .rows = 200, .supplied = 32}), requests);
+  require_same(batch.texts, alone, "batch, with supplied drafts and no drafter");
+  REQUIRE(batch.stats.forced_accepted > 0);
+  REQUIRE(batch.allocations == 0);
+  const Outcome ngram = engine.run(cuda({.slots = 5, .rows = 200, .drafts = 4, .supplied = 32}), requests);
+  require_same(ngram.texts, alone, "n-gram drafts");
+  REQUIRE(ngram.stats.draft_tokens > 20);
+  require_same(engine.run(cuda({.eager = true, .slots = 5, .rows = 64, .drafts = 4, .supplied = 32}), requests).texts, alone, "eager");
+  const Outcome preempted = engine.run(cuda({.slots = 4, .rows = 64, .blocks = 9, .drafts = 2, .supplied = 8}), requests);
+  require_same(preempted.texts, alone, "preempted");
+  REQUIRE(preempted.stats.preemptions > 0);
 }
 
 TEST_CASE("cuda engine: a NaN ends its own sequence, and its blocks are never hit again", "[cuda][models][faults]") {

@@ -110,7 +110,7 @@ class Simulation {
     while (!pending_.empty()) check_result();
   }
 
-  int emitted = 0, starved = 0, accepted = 0, drafted = 0, stopped = 0, lengths = 0, broken = 0, idle = 0;
+  int emitted = 0, starved = 0, accepted = 0, drafted = 0, stopped = 0, lengths = 0, broken = 0, idle = 0, reported = 0;
 
  private:
   struct Guest {
@@ -224,6 +224,7 @@ class Simulation {
       plan.spans.push_back(span);
     }
     plan.spans.insert(plan.spans.end(), prefills.begin(), prefills.end());
+    for (Span& span : plan.spans) span.constrained = true;  // the device reports every span's drafts
     return plan;
   }
 
@@ -273,6 +274,7 @@ class Simulation {
     std::vector<Ids> drafts(requests.size());
     NgramDrafter(1, 3, 64).propose(requests, &drafts);
     twin_.keep_drafts(drafts);
+    twin_.report_drafts(plan, &pending.expected);
     for (const SpanResult& result : pending.expected.spans) count(result);
     pending_.push_back(std::move(pending));
   }
@@ -396,6 +398,8 @@ class Simulation {
       REQUIRE(static_cast<int>(result.done) == static_cast<int>(expected.done));
       REQUIRE(result.non_finite == expected.non_finite);
       REQUIRE(result.starved == expected.starved);
+      REQUIRE(Ids(result.drafts, result.drafts + result.draft_count) == expected.drafts);
+      reported += result.draft_count;
       for (size_t i = 0; i < expected.logprobs.size(); ++i)
         REQUIRE(results.drawn[static_cast<size_t>(pending.spans[index].first_logit) + i].logprob == expected.logprobs[i].logprob);
     }
@@ -424,6 +428,7 @@ class Simulation {
 void check_covered(const Simulation& simulation) {
   CHECK(simulation.emitted > 500);
   CHECK(simulation.drafted > 100);
+  CHECK(simulation.reported > 100);
   CHECK(simulation.accepted > 50);
   CHECK(simulation.accepted < simulation.drafted);
   CHECK(simulation.starved > 5);
