@@ -188,6 +188,35 @@ TEST_CASE("drafts the plan supplies replace the device's") {
   REQUIRE(Ids(inputs.token_ids, inputs.token_ids + 3) == Ids{4, 8, 9});
 }
 
+TEST_CASE("a constrained span that ran reports the drafts behind it, and they count in the digest") {
+  DeviceSlots slots = prefilled(10, 2);
+  slots.keep_drafts(std::vector<Ids>{{5, 6}});
+  Span span = span_of(SpanKind::kVerify, 3, 3, LogitsWanted::kAll, 3);
+  span.constrained = true;
+  const StepPlan plan = plan_of(span);
+  slots.place(plan);
+  StepResult result = slots.settle(plan, drawn({5, 9, 9}));
+  slots.keep_drafts(std::vector<Ids>{{7, 8, 9}});
+  const uint64_t before = result.digest;
+  slots.report_drafts(plan, &result);
+  REQUIRE(result.spans[0].drafts == Ids{7, 8, 9});
+  REQUIRE(result.digest != before);
+  REQUIRE(result.digest == digest_of(result));
+  // Starved: nothing is reported, and the device still holds what it did.
+  slots.place(plan, [] { return true; });
+  StepResult starved = slots.settle(plan, {});
+  slots.report_drafts(plan, &starved);
+  REQUIRE(starved.spans[0].starved);
+  REQUIRE(starved.spans[0].drafts.empty());
+  REQUIRE(slots.place(plan).rows == 3);
+  // Nobody asks for those of an unconstrained span.
+  const StepPlan plain = plan_of(span_of(SpanKind::kVerify, 3, 3, LogitsWanted::kAll, 3));
+  result = slots.settle(plain, drawn({7, 8, 9}));
+  slots.keep_drafts(std::vector<Ids>{{1}});
+  slots.report_drafts(plain, &result);
+  REQUIRE(result.spans[0].drafts.empty());
+}
+
 TEST_CASE("masks stand beside the logit rows that the plan counts, whichever run") {
   DeviceSlots slots = prefilled(10, 3);
   slots.keep_drafts(std::vector<Ids>{{5}});

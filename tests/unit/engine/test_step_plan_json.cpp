@@ -64,6 +64,8 @@ TEST_CASE("a plan survives its JSON line") {
   REQUIRE(plan->spans[0].kind == SpanKind::kVerify);
   REQUIRE(plan->spans[0].supplied_drafts == std::vector<int32_t>{11, 12});
   REQUIRE(plan->spans[1].logits == LogitsWanted::kNone);
+  REQUIRE(plan->spans[0].constrained);
+  REQUIRE_FALSE(plan->spans[1].constrained);
   REQUIRE(plan->commit == CommitVariant::kFull);
 }
 
@@ -87,6 +89,7 @@ TEST_CASE("damaged lines are errors that name the field") {
   damaged("\"do\":\"copy\"", "\"do\":\"burn\"", "do is none of");
   damaged("[[5,", "[[5.5,", "logit_bias");
   damaged("\"kind\":2", "\"kind\":-1", "kind");
+  damaged("\"constrained\":true", "\"constrained\":1", "constrained");
   REQUIRE(!plan_from_json("").ok());
   REQUIRE(!plan_from_json("[]").ok());
   REQUIRE(!plan_from_json("{\"step\":1,\"commands\":{},\"spans\":[]}").ok());

@@ -162,4 +162,18 @@ TEST_CASE("histograms are cumulative on the page") {
   CHECK(has("le=\"+Inf\"} 3\n"));
   CHECK(has("vllm:request_queue_time_seconds_count{model_name=\"m\\\"\\n\",engine=\"0\"} 3\n"));
   CHECK_FALSE(has("num_requests_running"));  // nothing is loaded yet
+  CHECK_FALSE(has("constraint_masked_rows_total"));
+  snapshot.loaded = true;
+  snapshot.engine.masked_rows = 7;
+  snapshot.engine.mask_s = 0.25;
+  snapshot.engine.forced_drafts = 5;
+  snapshot.engine.forced_accepted = 4;
+  snapshot.engine.constraint_dead_ends = 1;
+  const std::string full = metrics.render("slipstream", "m", snapshot);
+  for (const char* line : {"constraint_masked_rows_total{model_name=\"m\",engine=\"0\"} 7\n", "constraint_mask_seconds_total{model_name=\"m\",engine=\"0\"} 0.25\n",
+                           "constraint_forced_tokens_total{model_name=\"m\",engine=\"0\"} 5\n", "constraint_forced_tokens_accepted_total{model_name=\"m\",engine=\"0\"} 4\n",
+                           "constraint_dead_ends_total{model_name=\"m\",engine=\"0\"} 1\n"}) {
+    INFO(line);
+    CHECK(full.find(std::string("slipstream:") + line) != std::string::npos);
+  }
 }
