@@ -33,6 +33,10 @@ class OutputParser {
   virtual void push(std::string_view text, bool control, std::vector<AnswerPart>* out) = 0;
   /// The text ends here, whatever is still held back.
   virtual void finish(std::vector<AnswerPart>* out) = 0;
+  /// What comes next, as far as the text so far tells, is part of the thinking.
+  virtual bool reasoning() const { return false; }
+  /// Nothing that follows counts: the one call that was allowed has ended.
+  virtual bool done() const { return false; }
 };
 
 }  // namespace slipstream::api
