@@ -66,6 +66,8 @@ struct EngineConfig {
   bool deterministic = false;              // CUDA: row-exact kernels
   std::string chat_template;               // a file, or "" for the model's own
   std::string default_chat_template_kwargs;  // JSON object text
+  std::string tool_call_parser = "auto";   // auto, none or a form of calls
+  std::string reasoning_parser = "auto";   // auto, none or a form of thoughts
   std::string generation_config = "auto";  // auto, vllm (neutral defaults) or a folder
   SpeculativeConfig speculative;
 };

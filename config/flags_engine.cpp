@@ -39,6 +39,20 @@ std::vector<Flag> engine_flags() {
   rows.push_back({.name = "default-chat-template-kwargs", .field = SLIP_FIELD(engine.default_chat_template_kwargs),
                   .group = model, .metavar = "JSON", .help = "Template variables that every request gets.",
                   .aliases = {{"chat-template-kwargs"}}, .text_is_json = true});
+  rows.push_back({.name = "tool-call-parser", .field = SLIP_FIELD(engine.tool_call_parser), .group = model, .metavar = "NAME",
+                  .help = "How the model writes calls; auto: read from its chat template. none: calls stay text.",
+                  .choices = {"auto", "none", "hermes", "qwen3_xml", "glm45", "llama3_json", "pythonic", "lfm2", "mistral",
+                              "deepseek_v3", "deepseek_v32", "openai"},
+                  .values = {{"qwen", "hermes"}, {"qwen25", "hermes"}, {"qwen3", "hermes"}, {"qwen3_coder", "qwen3_xml"},
+                             {"glm47", "glm45"}, {"glm4_moe", "glm45"}, {"llama3", "llama3_json"}, {"llama4_json", "llama3_json"},
+                             {"llama4_pythonic", "pythonic"}, {"deepseekv3", "deepseek_v3"}, {"deepseekv31", "deepseek_v3"},
+                             {"deepseek_v31", "deepseek_v3"}, {"deepseekv32", "deepseek_v32"}, {"gpt-oss", "openai"}, {"gpt_oss", "openai"}}});
+  rows.push_back({.name = "reasoning-parser", .field = SLIP_FIELD(engine.reasoning_parser), .group = model, .metavar = "NAME",
+                  .help = "How the model writes thoughts; auto: read from its chat template and vocabulary. none: they stay text.",
+                  .choices = {"auto", "none", "think", "mistral", "openai"},
+                  .values = {{"qwen3", "think"}, {"qwen3-thinking", "think"}, {"deepseek_r1", "think"}, {"deepseek-r1", "think"},
+                             {"deepseek_v3", "think"}, {"deepseek-v3", "think"}, {"glm45", "think"}, {"openai_gptoss", "openai"},
+                             {"gpt-oss", "openai"}, {"deepseek", "think"}}});
   rows.push_back({.name = "generation-config", .field = SLIP_FIELD(engine.generation_config), .group = model,
                   .metavar = "WHERE",
                   .help = "Sampling defaults: auto (the model's generation_config.json), vllm (neutral) or a folder.",

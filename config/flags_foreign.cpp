@@ -56,6 +56,7 @@ std::vector<Row> no_effect_rows() {
       {"slots", kSwitch, "/v1/info shows the state"},
       {"props", kSwitch, "/v1/info shows the state"},
       {"warmup", kSwitch, "a warm-up pass always runs before readiness"},
+      {"enable-auto-tool-choice", kSwitch, "tools are served without it"},
       {"skip-server-warmup", kSwitch, "a warm-up pass always runs before readiness"},
       {"log-verbosity", kValue, "use --log-level", {{"lv"}, {"verbosity"}}},
       {"log-disable", kSwitch, "use --log-level error"},
@@ -68,7 +69,6 @@ std::vector<Row> refused_rows() {
   constexpr std::string_view lora = "LoRA adapters are not served; merge the adapter into the model";
   constexpr std::string_view tls = "TLS is not served; put a proxy such as nginx or Envoy in front";
   constexpr std::string_view dp = "one process serves one replica; start several behind a gateway";
-  constexpr std::string_view tools = "tool calls are not served yet; leave it out and let the client parse the text";
   constexpr std::string_view grammar = "structured output is not served yet; leave it out";
   constexpr std::string_view hub = "nothing is downloaded; give a folder, a .gguf file or a hub id in the local cache";
   constexpr std::string_view media = "images, audio and video are not served; text only";
@@ -86,11 +86,8 @@ std::vector<Row> refused_rows() {
       {"expert-parallel-size", kValue, "experts are split with --tensor-parallel-size", {{"ep"}, {"ep-size"}}},
       {"enable-expert-parallel", kSwitch, "experts are split with --tensor-parallel-size"},
       {"split-mode", kValue, "use --tensor-parallel-size", {{"sm"}, {"tensor-split"}, {"ts"}}},
-      {"tool-call-parser", kValue, tools},
-      {"enable-auto-tool-choice", kSwitch, tools},
-      {"tool-server", kValue, tools},
-      {"reasoning-parser", kValue, "reasoning stays in the text for now; leave it out",
-       {{"reasoning-format"}, {"reasoning-budget"}}},
+      {"tool-server", kValue, "tools run at the client; pass them with the request"},
+      {"reasoning-format", kValue, "use --reasoning-parser, or reasoning_format in a request", {{"reasoning-budget"}}},
       {"structured-outputs-config", kValue, grammar,
        {{"guided-decoding-backend"}, {"grammar-backend"}, {"grammar"}, {"grammar-file"}, {"json-schema"}}},
       {"hf-repo", kValue, hub, {{"hf"}, {"hfr"}, {"model-url"}, {"mu"}, {"hf-token"}, {"docker-repo"}}},

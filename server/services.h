@@ -12,6 +12,7 @@
 #include "engine/text/chat_template.h"
 #include "engine/text/tokenizer.h"
 #include "server/memory_plan.h"
+#include "server/output/output_format.h"
 
 namespace slipstream {
 
@@ -42,9 +43,10 @@ struct Services {
   Config config;
   std::string fingerprint;                             // system_fingerprint
   int64_t longest_token_bytes = 1;                     // of the vocabulary: bounds tokens by bytes
+  std::shared_ptr<const output::OutputFormat> output_format;  // how the model writes thoughts and calls; never null
 };
 
-/// Fills fingerprint, longest_token_bytes and model.created from the rest.
+/// Fills fingerprint, longest_token_bytes, output_format and model.created from the rest.
 void complete(Services* services);
 
 }  // namespace slipstream

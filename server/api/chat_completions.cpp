@@ -13,7 +13,7 @@ HttpResponse chat_completions(Call& call) {
   auto request = read_generation(*body, kChat, schema_context(call));
   if (!request.ok()) return refuse(call, request.error());
   if (auto status = check_model(*call.services, request->model); !status.ok()) return refuse(call, status.error());
-  auto prompt = tokenize_chat(*call.services, *request);
+  auto prompt = prepare_chat(*call.services, &*request);
   if (!prompt.ok()) return refuse(call, prompt.error());
   std::vector<std::vector<int32_t>> prompts;
   prompts.push_back(std::move(*prompt));

@@ -114,9 +114,11 @@ std::variant<std::unique_ptr<Generation>, ApiError> Generation::submit(const Ser
     request->prompt = std::move(prompts[i]);
     out->usage_.prompt_tokens += length;
     out->running_.push_back(std::move(request));
-    for (int32_t c = 0; c < call.n; ++c)
-      out->texts_.push_back(ChoiceText{Detokenizer(services.tokenizer, call.skip_special),
-                                       StopStrings(call.stop, call.include_stop), {}, 0, 0, 0, 0, false});
+    for (int32_t c = 0; c < call.n; ++c) {
+      ChoiceText text{Detokenizer(services.tokenizer, call.skip_special), StopStrings(call.stop, call.include_stop)};
+      if (call.make_parser) text.parser = call.make_parser();
+      out->texts_.push_back(std::move(text));
+    }
   }
   out->cached_known_.assign(out->running_.size(), false);
   out->open_ = out->texts_.size();
@@ -209,7 +211,7 @@ void Generation::absorb(size_t request, OutputEvent event, std::vector<ChoicePie
     if (i < event.logprobs.size()) entry.logprob = std::move(event.logprobs[i]);
     entry.text_offset = text.raw_bytes;
     entry.char_offset = text.raw_chars;
-    const std::string spelled = text.detokenizer.push(entry.id);
+    const std::string spelled = spell(text, entry.id);
     text.raw_bytes += static_cast<int64_t>(spelled.size());
     for (const char c : spelled) text.raw_chars += (c & 0xc0) != 0x80;
     ++text.completion_tokens;
@@ -243,6 +245,7 @@ void Generation::absorb(size_t request, OutputEvent event, std::vector<ChoicePie
     }
     // the tail may complete a stop string
     const std::string tail = text.detokenizer.finish();
+    if (text.parser) text.spellings.push_back({tail, text.raw_bytes});
     text.raw_bytes += static_cast<int64_t>(tail.size());
     StopStrings::Piece safe = text.stops.push(tail);
     published += safe.text;
@@ -255,7 +258,12 @@ void Generation::absorb(size_t request, OutputEvent event, std::vector<ChoicePie
     }
   }
   text.published_bytes += static_cast<int64_t>(published.size());
-  if (!published.empty()) piece.parts.push_back({PartKind::kContent, std::move(published), -1, {}});
+  give_parts(text, std::move(published), piece.finish != FinishReason::kNone, &piece);
+  if (piece.finish == FinishReason::kNone && text.parser && text.parser->done()) {  // the one call that was allowed is whole
+    piece.finish = FinishReason::kStop;
+    running_[request]->stopped_choices.fetch_or(1u << event.choice, std::memory_order_acq_rel);
+  }
+  piece.called = text.called;
   if (piece.finish == FinishReason::kCancelled) {
     error_ = ApiError(Error{ErrorCode::kUnavailable, "the request was cancelled by the server", {}}, 503, "cancelled");
     return;
@@ -266,6 +274,51 @@ void Generation::absorb(size_t request, OutputEvent event, std::vector<ChoicePie
   if (piece.finish != FinishReason::kNone) finish_choice(index, request);
   if (!piece.parts.empty() || !piece.tokens.empty() || piece.finish != FinishReason::kNone)
     out->push_back(std::move(piece));
+}
+
+std::string Generation::spell(ChoiceText& text, int32_t id) {
+  std::string spelled = text.detokenizer.push(id);
+  if (!text.parser) return spelled;
+  if (!tokenizer_->is_special(id)) {
+    text.spellings.push_back({spelled, text.raw_bytes});
+    return spelled;
+  }
+  const std::string own(tokenizer_->token_bytes(id));
+  const bool hidden = !spelled.ends_with(own);
+  // in front of a shown one stands what was left of a character
+  const std::string before = hidden ? spelled : spelled.substr(0, spelled.size() - own.size());
+  const auto begin = text.raw_bytes + static_cast<int64_t>(before.size());
+  if (!before.empty()) text.spellings.push_back({before, text.raw_bytes, false, false, false});
+  text.spellings.push_back({own, begin, true, hidden});
+  return spelled;
+}
+
+void Generation::give_parts(ChoiceText& text, std::string published, bool ended, ChoicePiece* piece) {
+  if (!text.parser) {
+    if (!published.empty()) piece->parts.push_back({PartKind::kContent, std::move(published), -1, {}});
+    return;
+  }
+  OutputParser& parser = *text.parser;
+  while (!text.spellings.empty() && !parser.done()) {
+    Spelling& next = text.spellings.front();
+    const int64_t room = text.published_bytes - next.begin;  // bytes of it that are past the stop strings
+    const auto size = static_cast<int64_t>(next.text.size());
+    const bool passed = next.hidden ? room >= 0 : room >= size;
+    const bool thinking = parser.reasoning();
+    if (!passed) {  // a special token counts only whole
+      if (room > 0 && !next.hidden && (!next.control || ended)) {
+        parser.push(std::string_view(next.text).substr(0, static_cast<size_t>(room)), false, &piece->parts);
+        next.text.erase(0, static_cast<size_t>(room));
+        next.begin += room;
+      }
+      break;
+    }
+    parser.push(next.text, next.control, &piece->parts);
+    if (next.whole && (thinking || parser.reasoning())) ++text.reasoning_tokens;
+    text.spellings.pop_front();
+  }
+  if (ended) parser.finish(&piece->parts);
+  for (const AnswerPart& part : piece->parts) text.called = text.called || part.kind == PartKind::kCallStart;
 }
 
 void Generation::release_tokens(ChoiceText& text, bool all, ChoicePiece* piece) {
@@ -294,7 +347,10 @@ int32_t Generation::longest_choice() const {
 
 Usage Generation::usage() const {
   Usage out = usage_;
-  for (const ChoiceText& text : texts_) out.completion_tokens += text.completion_tokens;
+  for (const ChoiceText& text : texts_) {
+    out.completion_tokens += text.completion_tokens;
+    out.reasoning_tokens += text.reasoning_tokens;
+  }
   return out;
 }
 

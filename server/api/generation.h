@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,7 @@ struct ChoicePiece {
   std::vector<AnswerPart> parts;
   std::vector<TokenEntry> tokens;
   FinishReason finish = FinishReason::kNone;
+  bool called = false;           // the choice has made a call, in this piece or before
   std::string stop_string;       // that ended it
   int32_t stop_token = -1;       // that ended it, when it was one of stop_token_ids
   int32_t completion_tokens = 0; // so far
@@ -41,6 +43,7 @@ struct ChoicePiece {
 struct Usage {
   int64_t prompt_tokens = 0, completion_tokens = 0, cached_tokens = 0;
   int64_t accepted_draft_tokens = 0, rejected_draft_tokens = 0;
+  int64_t reasoning_tokens = 0;  // of the completion tokens: between the tags of thinking, these included
 };
 
 /// A choice as a whole answer shows it: all its pieces together.
@@ -95,20 +98,37 @@ class Generation {
   int32_t longest_choice() const;
 
  private:
+  /// What one token has spelled, on its way past the stop strings to the parser.
+  struct Spelling {
+    std::string text;
+    int64_t begin = 0;     // where it stands in the choice's text; a hidden special token stands there without being part of it
+    bool control = false;  // it is a special token
+    bool hidden = false;
+    bool whole = true;     // the last of its token
+  };
+
   /// The text side of one choice.
   struct ChoiceText {
     Detokenizer detokenizer;
     StopStrings stops;
-    std::vector<TokenEntry> waiting;   // tokens whose text is held back
+    std::unique_ptr<OutputParser> parser{};  // null: all text is content
+    std::vector<TokenEntry> waiting{};   // tokens whose text is held back
+    std::deque<Spelling> spellings{};    // not yet past the stop strings; only for a parser
     int64_t raw_bytes = 0, raw_chars = 0;  // text that the tokens so far spell
     int64_t published_bytes = 0;
     int32_t completion_tokens = 0;
+    int32_t reasoning_tokens = 0;
+    bool called = false;               // a tool
     bool done = false;
   };
 
   Generation() = default;
   void absorb(size_t request, OutputEvent event, std::vector<ChoicePiece>* out);
   void finish_choice(size_t index, size_t request);
+  /// Detokenises one token; the text that is complete with it.
+  std::string spell(ChoiceText& text, int32_t id);
+  /// Newly published text, through the parser, into parts. `ended`: nothing follows.
+  void give_parts(ChoiceText& text, std::string published, bool ended, ChoicePiece* piece);
   void release_tokens(ChoiceText& text, bool all, ChoicePiece* piece);
 
   std::shared_ptr<const Tokenizer> tokenizer_;

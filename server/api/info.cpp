@@ -32,6 +32,12 @@ HttpResponse info(Call& call) {
                               {"min_p", d.min_p >= 0 ? d.min_p : 0.0f},
                               {"repetition_penalty", d.repetition_penalty > 0 ? d.repetition_penalty : 1.0f},
                               {"source", d.source.empty() ? "built in" : d.source}};
+  const output::OutputFormat& format = *s.output_format;
+  out["output_format"] = {{"reasoning", output::name_of(format.think)},
+                          {"reasoning_why", format.think_why},
+                          {"tool_calls", output::name_of(format.calls)},
+                          {"tool_calls_why", format.calls_why},
+                          {"tools_shown_by", format.template_shows_tools ? "the chat template" : "the server"}};
   out["machine"] = nlohmann::ordered_json::parse(s.model.machine_report, nullptr, false);
   out["kernels"] = nlohmann::ordered_json::parse(s.model.kernel_report, nullptr, false);
   out["engine"] = {{"max_num_seqs", bounds.max_num_seqs},

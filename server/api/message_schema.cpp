@@ -172,12 +172,18 @@ Status read_template_fields(const Json& body, GenerationRequest* out) {
       out->template_extra[name] = value;
     }
   }
-  if (const Json* effort = find("reasoning_effort")) {
+  const Json* effort = find("reasoning_effort");
+  std::string effort_name = "reasoning_effort";
+  if (const Json* reasoning = find("reasoning"); !effort && reasoning && reasoning->is_object()) {
+    const auto inner = reasoning->find("effort");
+    if (inner != reasoning->end() && !inner->is_null()) effort = &*inner;
+    effort_name = "reasoning.effort";
+  }
+  if (effort) {
     const std::string value = effort->is_string() ? effort->get<std::string>() : "";
     if (value != "none" && value != "minimal" && value != "low" && value != "medium" && value != "high" &&
         value != "xhigh" && value != "max")
-      return invalid_argument("reasoning_effort must be none, minimal, low, medium, high, xhigh or max",
-                              "reasoning_effort");
+      return invalid_argument(effort_name + " must be none, minimal, low, medium, high, xhigh or max", effort_name);
     out->template_extra["reasoning_effort"] = value;
     out->template_extra["enable_thinking"] = value != "none";
   }

@@ -10,7 +10,48 @@ namespace {
 using json_text::append_int;
 using json_text::append_string;
 
-const char* finish_text(FinishReason reason) { return reason == FinishReason::kLength ? "\"length\"" : "\"stop\""; }
+/// A choice that ended by itself and has called, has ended to be called back.
+const char* finish_text(FinishReason reason, bool called) {
+  return reason == FinishReason::kLength ? "\"length\"" : called ? "\"tool_calls\"" : "\"stop\"";
+}
+
+void append_reasoning(std::string& out, const std::string& text) {
+  const std::string quoted = json_text::quoted(text);
+  out += "\"reasoning_content\":" + quoted + ",\"reasoning\":" + quoted;
+}
+
+/// {"id":…,"type":"function","function":{"name":…,"arguments":…}}, without the bracket in front.
+void append_call(std::string& out, const std::string& id, const std::string& name, const std::string& arguments) {
+  out += "\"id\":";
+  append_string(out, id);
+  out += ",\"type\":\"function\",\"function\":{\"name\":";
+  append_string(out, name);
+  out += ",\"arguments\":";
+  append_string(out, arguments);
+  out += "}}";
+}
+
+void append_message(std::string& out, const AnswerHead& head, const FinishedChoice& choice) {
+  out += "{\"role\":\"assistant\",\"content\":";
+  if (choice.content.empty() && !choice.calls.empty())
+    out += "null";
+  else
+    append_string(out, choice.content);
+  out += ",\"refusal\":null";
+  if (head.show_reasoning && !choice.reasoning.empty()) {
+    out.push_back(',');
+    append_reasoning(out, choice.reasoning);
+  }
+  if (!choice.calls.empty()) {
+    out += ",\"tool_calls\":[";
+    for (size_t i = 0; i < choice.calls.size(); ++i) {
+      out += i ? ",{" : "{";
+      append_call(out, choice.calls[i].id, choice.calls[i].name, choice.calls[i].arguments);
+    }
+    out.push_back(']');
+  }
+  out.push_back('}');
+}
 
 void append_usage(std::string& out, const Usage& usage) {
   out += "{\"prompt_tokens\":";
@@ -21,7 +62,9 @@ void append_usage(std::string& out, const Usage& usage) {
   append_int(out, usage.prompt_tokens + usage.completion_tokens);
   out += ",\"prompt_tokens_details\":{\"cached_tokens\":";
   append_int(out, usage.cached_tokens);
-  out += "},\"completion_tokens_details\":{\"reasoning_tokens\":0,\"accepted_prediction_tokens\":";
+  out += "},\"completion_tokens_details\":{\"reasoning_tokens\":";
+  append_int(out, usage.reasoning_tokens);
+  out += ",\"accepted_prediction_tokens\":";
   append_int(out, usage.accepted_draft_tokens);
   out += ",\"rejected_prediction_tokens\":";
   append_int(out, usage.rejected_draft_tokens);
@@ -113,9 +156,8 @@ std::string OpenAiFormat::whole(const std::vector<FinishedChoice>& choices, cons
     out += "{\"index\":";
     append_int(out, static_cast<int64_t>(i));
     if (head_.endpoint == kChat) {
-      out += ",\"message\":{\"role\":\"assistant\",\"content\":";
-      append_string(out, choice.content);
-      out += ",\"refusal\":null}";
+      out += ",\"message\":";
+      append_message(out, head_, choice);
     } else {
       out += ",\"text\":";
       append_string(out, (head_.echo.empty() ? "" : head_.echo[i / head_.n]) + choice.content);
@@ -123,7 +165,7 @@ std::string OpenAiFormat::whole(const std::vector<FinishedChoice>& choices, cons
     const size_t prompt = i / static_cast<size_t>(head_.n);
     append_logprobs(out, head_, head_.echo_logprobs ? &head_.prompts[prompt] : nullptr, choice.tokens);
     out += ",\"finish_reason\":";
-    out += finish_text(choice.finish);
+    out += finish_text(choice.finish, !choice.calls.empty());
     append_stop_reason(out, choice.stop_string, choice.stop_token);
     append_token_ids(out, head_, choice.tokens);
     if (head_.return_token_ids && head_.endpoint == kCompletions) {
@@ -152,6 +194,7 @@ std::string OpenAiFormat::whole(const std::vector<FinishedChoice>& choices, cons
 
 void OpenAiFormat::begin(const Generation& generation, std::string*) {
   begun_.assign(static_cast<size_t>(generation.choices()), false);
+  thoughts_.assign(begun_.size(), {});
 }
 
 void OpenAiFormat::piece(const ChoicePiece& piece, const Generation& generation, std::string* out) {
@@ -164,8 +207,10 @@ void OpenAiFormat::piece(const ChoicePiece& piece, const Generation& generation,
       append_data_event(out, first_chunk(piece.index, usage, with_ids ? &generation.prompt(piece.index / head_.n) : nullptr));
   }
   // without log-probabilities or ids a chunk without text says nothing
-  if (!piece.parts.empty() || (!piece.tokens.empty() && (head_.logprobs || head_.return_token_ids)))
-    append_data_event(out, parts_chunk(piece, usage));
+  const std::string delta = head_.endpoint == kChat ? delta_members(piece) : std::string();
+  const bool text = head_.endpoint == kChat ? !delta.empty() : !piece.parts.empty();
+  if (text || (!piece.tokens.empty() && (head_.logprobs || head_.return_token_ids)))
+    append_data_event(out, parts_chunk(piece, delta, usage));
   if (piece.finish != FinishReason::kNone) append_data_event(out, finish_chunk(piece, usage));
 }
 
@@ -184,7 +229,9 @@ std::string OpenAiFormat::first_chunk(int32_t index, const Usage& usage, const s
   out += "[{\"index\":";
   append_int(out, index);
   if (head_.endpoint == kChat) {
-    out += ",\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}]";
+    // whether there will be content is not known yet where a call may come instead
+    out += head_.calls ? ",\"delta\":{\"role\":\"assistant\",\"content\":null}" : ",\"delta\":{\"role\":\"assistant\",\"content\":\"\"}";
+    out += ",\"logprobs\":null,\"finish_reason\":null}]";
   } else {
     out += ",\"text\":";
     append_string(out, head_.echo.empty() ? "" : head_.echo[index / head_.n]);
@@ -202,16 +249,48 @@ std::string OpenAiFormat::first_chunk(int32_t index, const Usage& usage, const s
   return out;
 }
 
-std::string OpenAiFormat::parts_chunk(const ChoicePiece& piece, const Usage& usage) const {
-  std::string content;
-  for (const AnswerPart& part : piece.parts)
+std::string OpenAiFormat::delta_members(const ChoicePiece& piece) {
+  std::string content, calls;
+  std::string& thoughts = thoughts_[piece.index];
+  bool other = piece.finish != FinishReason::kNone;
+  for (const AnswerPart& part : piece.parts) {
+    other = other || part.kind != PartKind::kReasoning;
     if (part.kind == PartKind::kContent) content += part.text;
+    if (part.kind == PartKind::kReasoning && head_.show_reasoning) thoughts += part.text;
+    if (part.kind != PartKind::kCallStart && part.kind != PartKind::kCallArguments) continue;
+    calls += calls.empty() ? "{\"index\":" : ",{\"index\":";
+    append_int(calls, part.call);
+    calls.push_back(',');
+    if (part.kind == PartKind::kCallStart) {
+      append_call(calls, part.call_id, part.text, "");
+      continue;
+    }
+    calls += "\"function\":{\"arguments\":";
+    append_string(calls, part.text);
+    calls += "}}";
+  }
+  std::string out;
+  if (!thoughts.empty() && (head_.stream_reasoning || other)) {
+    append_reasoning(out, thoughts);
+    thoughts.clear();
+  }
+  if (!content.empty()) out += (out.empty() ? "\"content\":" : ",\"content\":") + json_text::quoted(content);
+  if (!calls.empty()) out += (out.empty() ? "\"tool_calls\":[" : ",\"tool_calls\":[") + calls + "]";
+  return out;
+}
+
+std::string OpenAiFormat::parts_chunk(const ChoicePiece& piece, const std::string& delta, const Usage& usage) const {
   std::string out = chunk_opening(head_);
   out += "[{\"index\":";
   append_int(out, piece.index);
-  out += head_.endpoint == kChat ? ",\"delta\":{\"content\":" : ",\"text\":";
-  append_string(out, content);
-  if (head_.endpoint == kChat) out.push_back('}');
+  if (head_.endpoint == kChat) {
+    out += ",\"delta\":{" + delta + "}";
+  } else {
+    out += ",\"text\":";
+    std::string text;
+    for (const AnswerPart& part : piece.parts) text += part.text;
+    append_string(out, text);
+  }
   append_logprobs(out, head_, nullptr, piece.tokens);
   out += ",\"finish_reason\":null";
   append_token_ids(out, head_, piece.tokens);
@@ -226,7 +305,7 @@ std::string OpenAiFormat::finish_chunk(const ChoicePiece& piece, const Usage& us
   append_int(out, piece.index);
   out += head_.endpoint == kChat ? ",\"delta\":{}" : ",\"text\":\"\"";
   out += ",\"logprobs\":null,\"finish_reason\":";
-  out += finish_text(piece.finish);
+  out += finish_text(piece.finish, piece.called);
   append_stop_reason(out, piece.stop_string, piece.stop_token);
   out += "}]";
   append_chunk_end(out, head_, usage);

@@ -24,6 +24,8 @@ struct AnswerHead {
   bool include_usage = false, continuous_usage = false;
   int32_t n = 1;                         // choices per prompt
   std::string service_tier;
+  bool calls = false;                    // tools were offered
+  bool show_reasoning = true, stream_reasoning = true;
   std::vector<std::string> echo;         // per prompt; empty: no echo
   std::vector<ScoredPrompt> prompts;     // per prompt; empty: not scored
   int32_t prompt_logprobs = -1;          // >= 0: show `prompts` in a field of their own, with so many alternatives
@@ -44,14 +46,18 @@ class OpenAiFormat : public AnswerFormat {
  private:
   /// The first chunk of a choice: its role (chat), its prompt's text (echo), its prompt's ids.
   std::string first_chunk(int32_t index, const Usage& usage, const std::vector<int32_t>* prompt_ids) const;
-  std::string parts_chunk(const ChoicePiece& piece, const Usage& usage) const;
+  /// `delta`: what the piece brought for the reader, as delta_members gives it.
+  std::string parts_chunk(const ChoicePiece& piece, const std::string& delta, const Usage& usage) const;
+  /// The members of a piece's delta, or "" when there is nothing to show; thoughts that may not be streamed are kept.
+  std::string delta_members(const ChoicePiece& piece);
   /// An empty delta with the finish reason.
   std::string finish_chunk(const ChoicePiece& piece, const Usage& usage) const;
   /// `choices` empty, usage filled.
   std::string usage_chunk(const Usage& usage) const;
 
   const AnswerHead head_;
-  std::vector<bool> begun_;  // per choice
+  std::vector<bool> begun_;                 // per choice
+  std::vector<std::string> thoughts_;       // per choice: kept until they have ended
 };
 
 }  // namespace slipstream::api

@@ -34,7 +34,6 @@ constexpr Parameter refused(std::string_view name, Endpoint endpoints, std::stri
 }
 
 constexpr std::string_view kNoGrammar = "constrained decoding is not served yet; ask for the format in the prompt";
-constexpr std::string_view kNoTools = "tool calls are not served yet; describe the tools in the prompt";
 constexpr std::string_view kNoMedia = "only text is served";
 constexpr std::string_view kTextUse = "no effect on generated text";
 
@@ -83,6 +82,17 @@ constexpr Parameter kTable[] = {
     used("reasoning_effort", kChat, Type::kString,
          "none, minimal, low, medium, high, xhigh or max; handed to the template; none sets enable_thinking false"),
     used("enable_thinking", kChat, Type::kBool, "handed to the template"),
+    // ---- reasoning ----
+    used("reasoning", kChat, Type::kObject,
+         "effort: as reasoning_effort; exclude true: as include_reasoning false; enabled: as enable_thinking"),
+    used("include_reasoning", kChat, Type::kBool, "false: thoughts are left out of the answer (and counted all the same)"),
+    used("separate_reasoning", kChat, Type::kBool, "false: thoughts stay in content, with the model's tags (SGLang)"),
+    used("stream_reasoning", kChat, Type::kBool, "false: a stream brings the thoughts in one piece (SGLang)"),
+    used("reasoning_format", kChat, Type::kString, "auto or deepseek: split; none: as separate_reasoning false (llama.cpp)"),
+    // ---- tools ----
+    used("tools", kChat, Type::kList, "functions; at most 512, together at most 1 MiB; names of 1..128 letters, digits and - _ ."),
+    used("tool_choice", kChat, Type::kAny, "none (the tools are left out of the prompt), auto, or allowed_tools"),
+    used("parallel_tool_calls", kChat, Type::kBool, "false: the answer ends with its first call"),
     // ---- serving ----
     number(limits::kPriority, kBoth, "lower runs first (as in vLLM)"),
     used("cache_salt", kBoth, Type::kString, "1..1024 bytes; requests share the prefix cache only within a salt"),
@@ -102,16 +112,13 @@ constexpr Parameter kTable[] = {
     accepted("moderation", kBoth, Type::kAny, "nothing is moderated"),
     accepted("verbosity", kChat, Type::kString, "the model decides"),
     accepted("prediction", kChat, Type::kObject, "speculation needs no hint; the text is the same"),
-    accepted("parallel_tool_calls", kChat, Type::kBool, "there are no tool calls yet"),
     accepted("session_id", kBoth, Type::kString, kTextUse),
     accepted("stream_interval", kBoth, Type::kInt, "every token is sent as soon as it is there"),
     accepted("spaces_between_special_tokens", kBoth, Type::kBool, "no spaces are added"),
     accepted("timings_per_token", kBoth, Type::kBool, "usage and metrics hold the timings (llama.cpp)"),
     // ---- known and refused by name ----
-    refused("tools", kChat, kNoTools, "[]"),
-    refused("tool_choice", kChat, kNoTools, "\"none\""),
-    refused("functions", kChat, "deprecated by tools; tool calls are not served yet", "[]"),
-    refused("function_call", kChat, "deprecated by tool_choice; tool calls are not served yet", "\"none\""),
+    refused("functions", kChat, "deprecated: send them as tools", "[]"),
+    refused("function_call", kChat, "deprecated: send it as tool_choice", "\"none\""),
     refused("response_format", kBoth, kNoGrammar, R"({"type":"text"})"),
     refused("structured_outputs", kBoth, kNoGrammar),
     refused("guided_json", kBoth, kNoGrammar),
@@ -131,11 +138,6 @@ constexpr Parameter kTable[] = {
     refused("chat_template", kChat, "a template in a request is not run; start the server with --chat-template"),
     refused("documents", kChat, "put the documents into a message", "[]"),
     refused("thinking_token_budget", kChat, "reasoning budgets are not served yet; use max_completion_tokens"),
-    refused("reasoning", kChat, "use reasoning_effort", "{}"),
-    refused("include_reasoning", kChat, "reasoning is not split from content yet", "true"),
-    refused("separate_reasoning", kChat, "reasoning is not split from content yet", "false"),
-    refused("stream_reasoning", kChat, "reasoning is not split from content yet", "true|false"),
-    refused("reasoning_format", kChat, "reasoning is not split from content yet", "\"none\""),
     refused("suffix", kCompletions, "filling in the middle is not served; put both parts into the prompt", "\"\""),
     refused("best_of", kCompletions, "use n", "1"),
     refused("use_beam_search", kBoth, "beam search is not served; use n with a temperature", "false"),

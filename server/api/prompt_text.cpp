@@ -6,6 +6,8 @@
 #include <set>
 
 #include "server/api/run_generation.h"
+#include "server/output/output_format.h"
+#include "server/output/tool_prompt.h"
 
 namespace slipstream::api {
 namespace {
@@ -100,7 +102,12 @@ Result<std::vector<PromptSegment>> render_chat(const Services& services, const G
                        "messages");
   RenderInput input;
   input.messages = request.messages;
-  input.tools = nullptr;
+  const output::OutputFormat& format = *services.output_format;
+  if (format.template_shows_tools)
+    input.tools = request.tools;
+  else if (!request.tools.is_null() || output::has_tool_turns(request.messages))
+    input.messages = output::with_tools_as_text(request.messages, request.tools,
+                                                services.chat_template->source().find("system") != std::string::npos);
   input.extra = Json::object();
   if (!services.config.engine.default_chat_template_kwargs.empty()) {
     Json defaults = Json::parse(services.config.engine.default_chat_template_kwargs, nullptr, false);
@@ -122,12 +129,42 @@ Result<std::vector<PromptSegment>> render_chat(const Services& services, const G
   return segments;
 }
 
-Result<std::vector<int32_t>> tokenize_chat(const Services& services, const GenerationRequest& request) {
-  SLIP_TRY(auto segments, render_chat(services, request));
+namespace {
+
+Result<std::vector<int32_t>> tokenize_segments(const Services& services, const std::vector<PromptSegment>& segments) {
   int64_t bytes = 0;
   for (const PromptSegment& segment : segments) bytes += static_cast<int64_t>(segment.text.size());
   SLIP_RETURN_IF_ERROR(check_prompt_bytes(services, bytes));
   return services.tokenizer->encode(segments);
+}
+
+/// The parser for this request's answers, by what its prompt ends with.
+void plan_parser(const Services& services, const std::vector<PromptSegment>& segments, GenerationRequest* request) {
+  const std::shared_ptr<const output::OutputFormat> format = services.output_format;
+  output::ParserOptions options;
+  if (!request->tools.is_null()) options.tools = std::make_shared<const output::ToolSet>(request->tools);
+  options.split_reasoning = request->split_reasoning;
+  options.single_call = !request->parallel_tool_calls;
+  options.skip_special = request->skip_special;
+  options.continues_message = request->continue_final_message;
+  options.call_id = [calls = format->calls] { return output::new_call_id(calls); };
+  const std::string text = joined_text(segments);
+  options.prompt_tail = text.substr(text.size() - std::min(text.size(), output::kPromptTailBytes));
+  request->make_parser = [format, options = std::move(options)] { return output::make_parser(*format, options); };
+}
+
+}  // namespace
+
+Result<std::vector<int32_t>> prepare_chat(const Services& services, GenerationRequest* request) {
+  SLIP_TRY(const auto segments, render_chat(services, *request));
+  SLIP_TRY(auto ids, tokenize_segments(services, segments));
+  plan_parser(services, segments, request);
+  return ids;
+}
+
+Result<std::vector<int32_t>> tokenize_chat(const Services& services, const GenerationRequest& request) {
+  SLIP_TRY(const auto segments, render_chat(services, request));
+  return tokenize_segments(services, segments);
 }
 
 Result<std::vector<int32_t>> tokenize_text(const Services& services, const std::string& text, bool add_special) {

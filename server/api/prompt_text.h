@@ -15,6 +15,9 @@ Result<std::vector<PromptSegment>> render_chat(const Services& services, const G
 /// render_chat, then ids. Too many bytes for the context are refused before tokenising.
 Result<std::vector<int32_t>> tokenize_chat(const Services& services, const GenerationRequest& request);
 
+/// tokenize_chat, and into `request` how its answers are divided: every endpoint that answers messages calls this.
+Result<std::vector<int32_t>> prepare_chat(const Services& services, GenerationRequest* request);
+
 /// A plain prompt: no special tokens are read from the text; led by bos where the vocabulary asks for it.
 Result<std::vector<int32_t>> tokenize_text(const Services& services, const std::string& text, bool add_special);
 

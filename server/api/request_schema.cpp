@@ -380,6 +380,8 @@ Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, c
   if (!messages) return invalid_argument("messages is missing", "messages");
   SLIP_RETURN_IF_ERROR(read_messages(*messages, &out));
   SLIP_RETURN_IF_ERROR(read_template_fields(body, &out));
+  SLIP_RETURN_IF_ERROR(read_reasoning(body, &out));
+  SLIP_RETURN_IF_ERROR(read_tools(body, &out));
   return out;
 }
 

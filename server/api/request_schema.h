@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +17,7 @@
 #include "engine/base/result.h"
 #include "engine/model/model_config.h"
 #include "engine/request/request.h"
+#include "server/api/answer_parts.h"
 #include "server/api/parameter_table.h"
 
 namespace slipstream::api {
@@ -27,6 +29,9 @@ struct SchemaContext {
   GenerationDefaults defaults;                        // used where the request is silent
   std::function<void(std::string_view)> unknown_field;  // may be empty
 };
+
+/// What the model may do about the tools that a request offers.
+enum class ToolChoice : uint8_t { kNone, kAuto, kRequired };
 
 struct GenerationRequest {
   std::string model;                       // empty: not given
@@ -55,6 +60,21 @@ struct GenerationRequest {
   bool add_generation_prompt = true;
   bool continue_final_message = false;
 
+  // tools
+  Json tools;                              // those that may be called, as the template wants them; null: none
+  ToolChoice tool_choice = ToolChoice::kNone;  // kRequired with one tool: that one was named
+  bool parallel_tool_calls = true;
+  bool strict_tools = false;               // a function asks for arguments that keep to its schema
+
+  // reasoning
+  bool split_reasoning = true;             // false: thoughts stay in the content
+  bool show_reasoning = true;              // false: they are left out of the answer
+  bool stream_reasoning = true;            // false: in a stream they come in one piece, when they have ended
+
+  /// Made by prepare_chat from the model's output format, the tools and the rendered prompt; one parser per choice. Empty: all
+  /// text is content.
+  std::function<std::unique_ptr<OutputParser>()> make_parser;
+
   // completions
   std::vector<std::variant<std::string, std::vector<int32_t>>> prompts;
   bool echo = false;
@@ -72,6 +92,12 @@ Result<int32_t> output_tokens_per_choice(const GenerationRequest& request, int64
 /// messages alone, with which of them spelled their call the old way, into `out`: roles, contents and parts as the template
 /// sees them.
 Status read_messages(const Json& messages, GenerationRequest* out);
+
+/// tools, tool_choice and parallel_tool_calls of a chat request into `out`.
+Status read_tools(const Json& body, GenerationRequest* out);
+
+/// How thoughts come back: include_reasoning, separate_reasoning, stream_reasoning, reasoning_format, reasoning.
+Status read_reasoning(const Json& body, GenerationRequest* out);
 
 /// The fields that steer the template (chat_template_kwargs, reasoning_effort, …) into `out`.
 Status read_template_fields(const Json& body, GenerationRequest* out);

@@ -203,6 +203,9 @@ AnswerHead answer_head(const Services& services, const GenerationRequest& reques
   head.continuous_usage = request.continuous_usage;
   head.n = request.n;
   head.service_tier = request.service_tier;
+  head.calls = !request.tools.is_null();
+  head.show_reasoning = request.show_reasoning;
+  head.stream_reasoning = request.stream_reasoning;
   head.tokenizer = services.tokenizer;
   return head;
 }

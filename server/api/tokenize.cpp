@@ -18,9 +18,8 @@ Result<GenerationRequest> read_common(const Services& services, const Json& body
   SLIP_RETURN_IF_ERROR(check_model(services, out.model));
   if (const auto messages = body.find("messages"); messages != body.end() && !messages->is_null()) {
     SLIP_RETURN_IF_ERROR(read_messages(*messages, &out));
-    if (const auto tools = body.find("tools"); tools != body.end() && !tools->is_null() && !tools->empty())
-      return unsupported("tools is not supported: tool calls are not served yet", "tools");
     SLIP_RETURN_IF_ERROR(read_template_fields(body, &out));
+    SLIP_RETURN_IF_ERROR(read_tools(body, &out));
   }
   return out;
 }

@@ -27,11 +27,11 @@ std::string_view word_after(std::string_view header, std::string_view label) {
 
 }  // namespace
 
-HarmonyParser::HarmonyParser(std::unique_ptr<PartSink> sink, std::vector<std::string> marks, bool calls, bool show_special,
+HarmonyParser::HarmonyParser(std::unique_ptr<PartSink> sink, std::vector<std::string> marks, bool calls, bool split, bool show_special,
                              std::string_view prompt_tail)
     : start_(tag_text("<|start|>", marks)), channel_(tag_text("<|channel|>", marks)), message_(tag_text("<|message|>", marks)),
       constrain_(tag_text("<|constrain|>", marks)), end_(tag_text("<|end|>", marks)), call_(tag_text("<|call|>", marks)),
-      return_(tag_text("<|return|>", marks)), marks_(std::move(marks)), calls_(calls), show_special_(show_special),
+      return_(tag_text("<|return|>", marks)), marks_(std::move(marks)), calls_(calls), split_(split), show_special_(show_special),
       sink_(std::move(sink)) {
   // the prompt is read as the beginning of the answer, by the same rules; what it says is not said again
   std::vector<AnswerPart> said;
@@ -123,7 +123,7 @@ void HarmonyParser::begin_body() {
     state_ = State::kCall;
     wrote_ = false;
   } else {
-    const bool thinks = channel == "analysis" || (!recipient.empty() && !recipient.starts_with("functions."));
+    const bool thinks = split_ && (channel == "analysis" || (!recipient.empty() && !recipient.starts_with("functions.")));
     sink_->begin(thinks ? PartKind::kReasoning : PartKind::kContent);
     state_ = thinks ? State::kReasoning : State::kContent;
   }

@@ -14,8 +14,9 @@ namespace slipstream::output {
 /// analysis is reasoning; final, and commentary to nobody, are content; a message to functions.NAME is a call.
 class HarmonyParser final : public api::OutputParser {
  public:
-  /// `prompt_tail`: the end of the prompt from its last <|start|> on; the answer goes on from there.
-  HarmonyParser(std::unique_ptr<PartSink> sink, std::vector<std::string> marks, bool calls, bool show_special,
+  /// `split`: analysis is apart from the content. `prompt_tail`: the end of the prompt from its last <|start|> on; the answer
+  /// goes on from there.
+  HarmonyParser(std::unique_ptr<PartSink> sink, std::vector<std::string> marks, bool calls, bool split, bool show_special,
                 std::string_view prompt_tail);
 
   void push(std::string_view text, bool control, std::vector<api::AnswerPart>* out) override;
@@ -44,7 +45,7 @@ class HarmonyParser final : public api::OutputParser {
 
   std::string start_, channel_, message_, constrain_, end_, call_, return_;  // the tags, or their marks
   const std::vector<std::string> marks_;
-  const bool calls_, show_special_;
+  const bool calls_, split_, show_special_;
   std::unique_ptr<PartSink> sink_;
   State state_ = State::kBetween;
   std::string header_;

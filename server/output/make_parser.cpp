@@ -131,7 +131,7 @@ std::unique_ptr<api::OutputParser> make_parser(const OutputFormat& format, const
   auto sink = std::make_unique<PartSink>(std::move(sink_options));
   if (harmony) {
     const size_t start = options.prompt_tail.rfind("<|start|>");
-    return std::make_unique<HarmonyParser>(std::move(sink), format.marks, calls, !options.skip_special,
+    return std::make_unique<HarmonyParser>(std::move(sink), format.marks, calls, options.split_reasoning, !options.skip_special,
                                            std::string_view(options.prompt_tail).substr(std::min(start, options.prompt_tail.size())));
   }
   auto reader = calls ? make_reader(format, sink.get(), options.tools) : nullptr;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "server/json_guard.h"
 #include "server/json_text.h"
 

@@ -8,8 +8,18 @@ def shows(*names):
     return lambda test: test
 
 
-# Flags whose effect takes more than a model and a few requests, with the test that shows it.
+# What takes more than a model and a few requests to show (a model that calls, a full queue), with the test that shows it.
 ELSEWHERE = {
+    "tools": "tests/http/test_tools.py::test_one_call",
+    "tool_choice": "tests/http/test_tools.py::test_no_call_when_none_is_offered",
+    "parallel_tool_calls": "tests/http/test_tools.py::test_parallel_tool_calls_false",
+    "reasoning": "tests/http/test_reasoning.py::test_switched_off",
+    "include_reasoning": "tests/http/test_reasoning.py::test_left_out_of_the_answer",
+    "separate_reasoning": "tests/http/test_reasoning.py::test_left_in_the_content",
+    "reasoning_format": "tests/http/test_reasoning.py::test_left_in_the_content",
+    "stream_reasoning": "tests/http/test_reasoning.py::test_streamed_in_one_piece",
+    "--tool-call-parser": "tests/http/test_tools.py::test_a_forced_parser",
+    "--reasoning-parser": "tests/http/test_tools.py::test_a_forced_parser",
     "--api-key": "tests/http/test_access.py::test_auth_matrix",
     "--api-key-file": "tests/http/test_access.py::test_auth_matrix",
     "--metrics-api-key": "tests/http/test_access.py::test_auth_matrix",

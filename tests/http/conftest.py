@@ -61,3 +61,24 @@ def start_stub(stub_binary):
     yield start
     for server in servers:
         server.kill()
+
+
+@pytest.fixture(scope="session")
+def scripted(stub_binary, tmp_path_factory):
+    """scripted(family): a server whose model answers what the prompt tells it to, in that family's format; one for each."""
+    from scripted import FAMILIES
+
+    servers = {}
+
+    def of(name, *flags):
+        if (name, flags) not in servers:
+            family = FAMILIES[name]
+            template = tmp_path_factory.mktemp("template") / "template.jinja"
+            template.write_text(family.template)
+            servers[name, flags] = Server(stub_binary, "--stub-script", f"--chat-template={template}", "--stub-context=16384",
+                                          *[f"--stub-special={s}" for s in family.specials], *flags)
+        return servers[name, flags]
+
+    yield of
+    for server in servers.values():
+        server.kill()

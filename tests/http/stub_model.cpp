@@ -5,9 +5,11 @@
 
 #include <thread>
 
+#include "engine/base/text_file.h"
 #include "engine/run/fake_executor.h"
 #include "engine/spec/ngram_drafter.h"
 #include "server/memory_plan.h"
+#include "tests/http/script_model.h"
 
 namespace slipstream::stub {
 namespace {
@@ -112,6 +114,18 @@ int32_t echo_law(std::span<const int32_t> history, uint64_t seed, int32_t choice
   return at < length ? history[user + 1 + at] : kEnd;
 }
 
+Status take_script_model(const StubOptions& options, const Config& config, Services* services) {
+  services->tokenizer = make_script_tokenizer(options.specials);
+  std::string source = "{% for message in messages %}{{ message.content }}{% endfor %}";
+  if (!config.engine.chat_template.empty()) {
+    SLIP_TRY(source, read_text_file(config.engine.chat_template, "chat-template", 1 << 20));
+  }
+  SLIP_TRY(services->chat_template, ChatTemplate::compile(source, "", ""));
+  services->model.vocab = services->tokenizer->vocab_size();
+  services->model.eos_ids = services->tokenizer->eos_ids();
+  return Ok{};
+}
+
 /// As where the limit on threads is reached: std::thread throws what the system says.
 void start_thread_without_room() {
   pthread_attr_t attributes;
@@ -144,6 +158,7 @@ Loader make_loader(const StubOptions& options) {
     model.context_length = options.context;
     model.vocab = kVocab;
     model.eos_ids = {kEnd};
+    if (options.script) SLIP_RETURN_IF_ERROR(take_script_model(options, config, &out->services));
 
     EngineLimits limits;
     const BatchSize batch = cpu_batch(config.engine);
@@ -152,7 +167,7 @@ Loader make_loader(const StubOptions& options) {
     limits.max_queued_requests = config.engine.max_num_queued_reqs;
     limits.max_queued_tokens = config.engine.max_num_queued_tokens;
     limits.context_length = options.context;
-    limits.vocab = kVocab;
+    limits.vocab = model.vocab;
     limits.block_tokens = config.engine.block_size;
     const int32_t per_slot = (options.context + limits.block_tokens - 1) / limits.block_tokens;
     limits.num_blocks = options.blocks > 0 ? options.blocks : per_slot * limits.max_num_seqs + 8;
@@ -166,7 +181,7 @@ Loader make_loader(const StubOptions& options) {
     device.shape.max_draft_tokens = limits.max_draft_tokens;
     if (limits.max_draft_tokens > 0) device.drafter = std::make_shared<NgramDrafter>(1, 3);
     device.blocks = limits.num_blocks;
-    device.law = echo_law;
+    device.law = options.script ? script_law(out->services.tokenizer) : TokenLaw(echo_law);
     device.step_delay = options.step_delay;
     device.faults = std::make_shared<FaultSchedule>();
     if (options.nan_row > 0) device.faults->fire_at("nan_row", options.nan_row);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <chrono>
+#include <string>
+#include <vector>
 
 #include "server/serve.h"
 
@@ -17,6 +19,8 @@ struct StubOptions {
   int32_t device_error = -1;       // the n-th commit fails; -1: none
   std::chrono::milliseconds load_delay{0};
   bool chat_template = true;
+  bool script = false;             // the model of script_model.h, with --chat-template or a template that only joins contents
+  std::vector<std::string> specials;  // its special tokens
   bool no_thread = false;          // loading starts a thread whose stack has no room
 };
 

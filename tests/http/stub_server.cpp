@@ -34,6 +34,10 @@ int main(int argc, char** argv) {
       options.device_error = value;
     else if (name == "--stub-load-ms")
       options.load_delay = std::chrono::milliseconds(value);
+    else if (name == "--stub-script")
+      options.script = true;
+    else if (name == "--stub-special")
+      options.specials.push_back(arg.substr(equals + 1));
     else if (name == "--stub-no-thread")
       options.no_thread = true;
     else if (name == "--stub-parameters") {

@@ -291,7 +291,6 @@ def test_model_names(stub):
 
 
 @pytest.mark.parametrize("body", [
-    {"tools": [{"type": "function", "function": {"name": "f"}}]}, {"tool_choice": "auto"},
     {"response_format": {"type": "json_object"}}, {"response_format": {"type": "json_schema"}},
     {"structured_outputs": {"regex": "a"}}, {"guided_json": {}}, {"guided_regex": "a"}, {"modalities": ["audio"]},
     {"functions": [{}]}, {"best_of": 2, "prompt": "x"}, {"chat_template": "{{ 1 }}"}, {"logit_processors": None, "bad_words": ["x"]},

@@ -183,7 +183,7 @@ def test_raw_response_headers(client, model):
 @pytest.mark.parametrize("more, kind, code", [
     ({"temperature": 9}, openai.BadRequestError, None),
     ({"logit_bias": {"99999999": 1}}, openai.BadRequestError, None),
-    ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}, openai.BadRequestError, "unsupported_parameter"),
+    ({"tools": [{"type": "custom", "custom": {"name": "f"}}]}, openai.BadRequestError, "unsupported_parameter"),
     ({"max_tokens": 1 << 23}, openai.BadRequestError, "context_length_exceeded"),
     ({"messages": []}, openai.BadRequestError, None),
     ({"model": "no-such-model"}, openai.NotFoundError, "model_not_found"),

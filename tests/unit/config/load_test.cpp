@@ -121,7 +121,7 @@ TEST_CASE("features that are not served are refused by name with the alternative
   CHECK(has(bad({"m", "--data-parallel-size", "2"}), "gateway"));
   CHECK(has(bad({"m", "--quantization", "awq"}), "\"awq\" is not served; use BF16"));
   CHECK(has(bad({"m", "--kv-cache-dtype", "fp8_e5m2"}), "use fp8"));
-  CHECK(has(bad({"m", "--tool-call-parser", "hermes"}), "tool calls are not served yet"));
+  CHECK(has(bad({"m", "--tool-server", "x"}), "tools run at the client"));
   CHECK(has(bad({"m", "--speculative-config", "{\"method\":\"medusa\",\"model\":\"d\"}"}), "use dflash or ngram"));
   CHECK(has(bad({"m", "--backend", "rocm"}), "auto, cuda, cpu"));
   CHECK(has(bad({"-hf", "org/model"}), "nothing is downloaded"));
