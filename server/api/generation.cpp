@@ -245,7 +245,7 @@ void Generation::absorb(size_t request, OutputEvent event, std::vector<ChoicePie
     }
     // the tail may complete a stop string
     const std::string tail = text.detokenizer.finish();
-    if (text.parser) text.spellings.push_back({tail, text.raw_bytes});
+    if (text.parser) text.spellings.push_back({tail, text.raw_bytes, false, false, false});
     text.raw_bytes += static_cast<int64_t>(tail.size());
     StopStrings::Piece safe = text.stops.push(tail);
     published += safe.text;

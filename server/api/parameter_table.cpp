@@ -80,7 +80,7 @@ constexpr Parameter kTable[] = {
     used("add_generation_prompt", kChat, Type::kBool, "default true"),
     used("continue_final_message", kChat, Type::kBool, "the last message is continued, not answered"),
     used("reasoning_effort", kChat, Type::kString,
-         "none, minimal, low, medium, high, xhigh or max; handed to the template; none sets enable_thinking false"),
+         "none, minimal, low, medium, high, xhigh or max; handed to the template, or the nearest that it takes; none sets enable_thinking false"),
     used("enable_thinking", kChat, Type::kBool, "handed to the template"),
     // ---- reasoning ----
     used("reasoning", kChat, Type::kObject,

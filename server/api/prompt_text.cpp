@@ -6,6 +6,7 @@
 #include <set>
 
 #include "server/api/run_generation.h"
+#include "server/output/history.h"
 #include "server/output/output_format.h"
 #include "server/output/tool_prompt.h"
 
@@ -93,6 +94,32 @@ Result<std::vector<PromptSegment>> render_turns(const ChatTemplate& chat_templat
                           at);
 }
 
+/// The efforts that come nearest to one that a template refuses; "" is to say nothing.
+std::vector<std::string> efforts_near(const std::string& effort) {
+  if (effort == "none") return {""};
+  if (effort == "minimal") return {"low", "medium"};
+  if (effort == "low") return {"medium", "high"};
+  if (effort == "medium") return {"high", "low"};
+  if (effort == "high") return {"xhigh", "max"};
+  if (effort == "xhigh") return {"max", "high"};
+  return {"xhigh", "high"};
+}
+
+/// Renders; where the template refuses the reasoning effort, with the nearest one that it takes.
+Result<std::vector<PromptSegment>> render_with_effort(const ChatTemplate& chat_template, RenderInput input,
+                                                      const std::set<size_t>& function_calls) {
+  auto segments = render_turns(chat_template, input, function_calls);
+  const auto effort = input.extra.find("reasoning_effort");
+  if (segments.ok() || effort == input.extra.end() || !effort->is_string()) return segments;
+  for (const std::string& near : efforts_near(effort->get<std::string>())) {
+    input.extra["reasoning_effort"] = near;
+    if (near.empty()) input.extra.erase("reasoning_effort");
+    auto again = render_turns(chat_template, input, function_calls);
+    if (again.ok()) return again;
+  }
+  return segments;
+}
+
 }  // namespace
 
 Result<std::vector<PromptSegment>> render_chat(const Services& services, const GenerationRequest& request) {
@@ -116,7 +143,10 @@ Result<std::vector<PromptSegment>> render_chat(const Services& services, const G
   for (const auto& [name, value] : request.template_extra.items()) input.extra[name] = value;
   input.add_generation_prompt = request.add_generation_prompt;
   input.now_unix_seconds = static_cast<int64_t>(std::time(nullptr));
-  auto segments = render_turns(*services.chat_template, std::move(input), request.function_calls);
+  output::adapt_history(format, &input.messages);
+  // the two names that templates have for one switch
+  if (input.extra.contains("enable_thinking") && !input.extra.contains("thinking")) input.extra["thinking"] = input.extra["enable_thinking"];
+  auto segments = render_with_effort(*services.chat_template, std::move(input), request.function_calls);
   if (!segments.ok()) {
     Error error = segments.error();
     if (error.param.empty()) error.param = "messages";

@@ -63,22 +63,30 @@ def start_stub(stub_binary):
         server.kill()
 
 
+class Scripted:
+    """scripted(family, *flags): a server whose model answers what the prompt tells it to, in that family's form; each is started
+    once. of_template: the same with any chat template."""
+
+    def __init__(self, binary, folder):
+        self.binary, self.folder, self.servers = binary, folder, {}
+
+    def __call__(self, name, *flags):
+        from scripted import FAMILIES
+
+        family = FAMILIES[name]
+        return self.of_template(family.template, *[f"--stub-special={s}" for s in family.specials], *flags)
+
+    def of_template(self, source, *flags):
+        if (source, flags) not in self.servers:
+            file = self.folder / f"{len(self.servers)}.jinja"
+            file.write_text(source)
+            self.servers[source, flags] = Server(self.binary, "--stub-script", f"--chat-template={file}", "--stub-context=16384", *flags)
+        return self.servers[source, flags]
+
+
 @pytest.fixture(scope="session")
 def scripted(stub_binary, tmp_path_factory):
-    """scripted(family): a server whose model answers what the prompt tells it to, in that family's format; one for each."""
-    from scripted import FAMILIES
-
-    servers = {}
-
-    def of(name, *flags):
-        if (name, flags) not in servers:
-            family = FAMILIES[name]
-            template = tmp_path_factory.mktemp("template") / "template.jinja"
-            template.write_text(family.template)
-            servers[name, flags] = Server(stub_binary, "--stub-script", f"--chat-template={template}", "--stub-context=16384",
-                                          *[f"--stub-special={s}" for s in family.specials], *flags)
-        return servers[name, flags]
-
-    yield of
-    for server in servers.values():
+    made = Scripted(stub_binary, tmp_path_factory.mktemp("templates"))
+    yield made
+    for server in made.servers.values():
         server.kill()

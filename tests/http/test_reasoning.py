@@ -128,3 +128,15 @@ def test_malformed(scripted, field, value, param):
 def test_completions_stay_raw(scripted):
     a = scripted("qwen3").post("/v1/completions", {"prompt": script("<think>\nTwo.\n</think>\n\nFour."), "max_tokens": 5})
     assert a.status == 200 and "reasoning" not in str(a.json["choices"])
+
+
+def test_an_effort_that_the_template_refuses(scripted):
+    template = ("{% set e = reasoning_effort | default('xhigh') %}{% if e not in ['xhigh', 'medium', 'low'] %}"
+                "{{ raise_exception('Unknown effort ' ~ e) }}{% endif %}[{{ e }}|{{ enable_thinking }}|{{ thinking }}]")
+    server = scripted.of_template(template)
+    for effort, shown in (("low", "[low|True|True]"), ("high", "[xhigh|True|True]"), ("max", "[xhigh|True|True]"),
+                          ("minimal", "[low|True|True]"), ("none", "[xhigh|False|False]")):
+        a = server.post("/apply-template", {"messages": [{"role": "user", "content": "Hi"}], "reasoning_effort": effort})
+        assert a.status == 200 and a.json["prompt"] == shown, a.text
+    refused = server.post("/apply-template", {"messages": [{"role": "user", "content": "Hi"}], "chat_template_kwargs": {"reasoning_effort": 5}})
+    assert refused.status == 400 and "Unknown effort 5" in refused.error["message"]

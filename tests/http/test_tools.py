@@ -207,7 +207,7 @@ def test_history_goes_to_the_template_as_mappings(scripted):
                     {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Paris", "days": 2}'}}]},
                 {"role": "tool", "tool_call_id": "call_1", "content": "Sun."}]
     prompt = scripted("qwen3").post("/apply-template", {"messages": messages, "tools": TOOLS}).json["prompt"]
-    assert "[assistant](thought: Hm.)(called weather city=Paris days=2)\n[tool]Sun." in prompt
+    assert "[assistant](thought: Hm.)(called weather city=Paris days=2)[tool]Sun." in prompt
 
 
 def test_a_conversation_with_a_tool(scripted):
@@ -297,3 +297,32 @@ def test_a_forced_parser(scripted):
     server = scripted("qwen3", "--tool-call-parser=qwen3_coder", "--reasoning-parser=none")
     (choice,), _ = ask(server, "<think>\nHm.\n</think>\n" + FAMILIES["qwen35"].calls(PARIS))
     assert choice["content"] == "<think>\nHm.\n</think>" and parsed(choice["calls"]) == [PARIS]
+
+
+def test_ids_of_other_servers_in_a_mistral_history(scripted):
+    source = "{% for m in messages %}{% for c in m.tool_calls or [] %}<{{ c.id }}>{% endfor %}{% if m.tool_call_id %}({{ m.tool_call_id }}){% endif %}{% endfor %}[TOOL_CALLS]"
+    messages = [{"role": "user", "content": "Hi"},
+                {"role": "assistant", "tool_calls": [
+                    {"id": i, "type": "function", "function": {"name": "now", "arguments": "{}"}} for i in ("call_abc-1", "abcdEFG12")]},
+                {"role": "tool", "tool_call_id": "call_abc-1", "content": "12:00"}]
+    prompt = scripted.of_template(source).post("/apply-template", {"messages": messages}).json["prompt"]
+    first, second, answered = prompt[1:10], prompt[12:21], prompt[23:32]
+    assert prompt == f"<{first}><{second}>({answered})[TOOL_CALLS]"
+    assert first.isalnum() and first == answered and second == "abcdEFG12"
+
+
+def test_a_template_without_tools_gets_them_as_text(scripted):
+    source = "{% for m in messages %}[{{ m.role }}]{{ m.content }}\n{% endfor %}"
+    server = scripted.of_template(source)
+    assert server.get("/v1/info").json["output_format"]["tools_shown_by"] == "the server"
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": None, "tool_calls": [
+        {"id": "1", "type": "function", "function": {"name": "now", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "1", "content": "12:00"}]
+    prompt = server.post("/apply-template", {"messages": messages, "tools": TOOLS}).json["prompt"]
+    system, user, assistant, result = prompt.split("\n[")
+    assert all(json.dumps(t["function"], separators=(",", ":")) in system for t in TOOLS)
+    assert user == "user]Hi"
+    assert assistant == 'assistant]<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
+    assert result == "user]<tool_response>\n12:00\n</tool_response>\n"
+    (choice,), _ = ask(server, FAMILIES["qwen3"].calls(PARIS))
+    assert parsed(choice["calls"]) == [PARIS]

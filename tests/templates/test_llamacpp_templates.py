@@ -1,14 +1,5 @@
 """The template files of the llama.cpp source package, each with twelve conversations: the bytes of jinja2, or refused
-by name, and refused wherever jinja2 refuses.
-
-SLIPSTREAM_LLAMACPP_SDIST names the unpacked package; without it the package is fetched with pip and checked."""
-
-import hashlib
-import os
-import subprocess
-import sys
-import tarfile
-from pathlib import Path
+by name, and refused wherever jinja2 refuses."""
 
 import pytest
 from template_conversations import CONVERSATIONS
@@ -16,30 +7,9 @@ from template_oracle import reference
 
 pytestmark = pytest.mark.full
 
-PACKAGE = "llama-cpp-python==0.3.36"
-SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
 # Every file of the families that we promise must render wherever jinja2 does.
 FAMILIES = ["llama-3", "Llama-3", "Qwen", "QwQ", "GLM-4", "deepseek", "mistral", "Mistral", "Ministral", "gemma",
             "SmolLM", "gpt-oss"]
-
-
-@pytest.fixture(scope="session")
-def templates(tmp_path_factory):
-    named = os.environ.get("SLIPSTREAM_LLAMACPP_SDIST")
-    if named:
-        folder = Path(named)
-    else:
-        cache = tmp_path_factory.mktemp("sdist")
-        subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", cache,
-                        PACKAGE], check=True)
-        archive = next(cache.glob("*.tar.gz"))
-        assert hashlib.sha256(archive.read_bytes()).hexdigest() == SHA256
-        with tarfile.open(archive) as tar:
-            tar.extractall(cache, [m for m in tar.getmembers() if m.name.endswith(".jinja")], filter="data")
-        folder = cache
-    found = sorted(folder.rglob("models/templates/*.jinja"))
-    assert len(found) >= 65, f"only {len(found)} templates below {folder}"
-    return found
 
 
 def test_every_file_and_conversation(render, templates):
