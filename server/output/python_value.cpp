@@ -128,11 +128,12 @@ class Reader {
     while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '.' || text_[end] == '_' ||
                                   text_[end] == '-' || text_[end] == '+'))
       ++end;
+    // JSON has no plus, no underscores, and digits on both sides of the point
     std::string digits;
-    for (const char c : text_.substr(at_, end - at_))
-      if (c != '_') digits.push_back(c);
-    if (digits.starts_with('+')) digits.erase(0, 1);
-    if (const size_t dot = digits.starts_with('-'); digits.size() > dot && digits[dot] == '.') digits.insert(dot, "0");
+    for (const char c : text_.substr(at_, end - at_)) {
+      if (c == '.' && (digits.empty() || digits == "-")) digits.push_back('0');
+      if (c != '_' && !(c == '+' && digits.empty())) digits.push_back(c);
+    }
     if (digits.ends_with('.')) digits.push_back('0');
     if (digits.empty() || !is_json(digits)) return false;
     *out += digits;

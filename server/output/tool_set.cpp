@@ -59,7 +59,7 @@ uint8_t kinds_of(const Json& schema, const Json& root, int depth, int* looks) {
       out = kind_named(type->get_ref<const std::string&>());
     } else if (type->is_array()) {
       out = 0;
-      for (const Json& one : *type) out |= one.is_string() ? kind_named(one.get_ref<const std::string&>()) : kAnyKind;
+      for (const Json& one : *type) out |= kind_named(one.is_string() ? one.get_ref<const std::string&>() : std::string());
     }
   }
   if (const auto values = schema.find("enum"); values != schema.end() && values->is_array()) {

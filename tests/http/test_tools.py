@@ -300,7 +300,7 @@ def test_a_forced_parser(scripted):
 
 
 def test_ids_of_other_servers_in_a_mistral_history(scripted):
-    source = "{% for m in messages %}{% for c in m.tool_calls or [] %}<{{ c.id }}>{% endfor %}{% if m.tool_call_id %}({{ m.tool_call_id }}){% endif %}{% endfor %}[TOOL_CALLS]"
+    source = "{% for t in tools or [] %}{{ t }}{% endfor %}{% for m in messages %}{% for c in m.tool_calls or [] %}<{{ c.id }}>{% endfor %}{% if m.tool_call_id %}({{ m.tool_call_id }}){% endif %}{% endfor %}[TOOL_CALLS]"
     messages = [{"role": "user", "content": "Hi"},
                 {"role": "assistant", "tool_calls": [
                     {"id": i, "type": "function", "function": {"name": "now", "arguments": "{}"}} for i in ("call_abc-1", "abcdEFG12")]},
@@ -312,7 +312,7 @@ def test_ids_of_other_servers_in_a_mistral_history(scripted):
 
 
 def test_a_template_without_tools_gets_them_as_text(scripted):
-    source = "{% for m in messages %}[{{ m.role }}]{{ m.content }}\n{% endfor %}"
+    source = "{# knows the role system #}{% for m in messages %}[{{ m.role }}]{{ m.content }}\n{% endfor %}"
     server = scripted.of_template(source)
     assert server.get("/v1/info").json["output_format"]["tools_shown_by"] == "the server"
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": None, "tool_calls": [
