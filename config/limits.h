@@ -47,6 +47,7 @@ inline constexpr IntBound kLogprobs{"logprobs", 0, 20};               // /v1/com
 inline constexpr IntBound kPromptLogprobs{"prompt_logprobs", 0, 20};
 inline constexpr IntBound kMaxTokensOfCompletions{"max_tokens", 0, 1 << 24};  // 0: the prompt alone is of interest
 inline constexpr IntBound kSeed{"seed", INT64_MIN, INT64_MAX};
+inline constexpr IntBound kThinkingTokenBudget{"thinking_token_budget", 0, 1 << 24};
 inline constexpr IntBound kPriority{"priority", -1000, 1000};
 
 inline constexpr int32_t kStopStrings = 4;

@@ -108,6 +108,7 @@ std::variant<std::unique_ptr<Generation>, ApiError> Generation::submit(const Ser
     request->priority = call.priority;
     request->cache_salt = call.cache_salt;
     request->speculate = call.speculate;
+    request->constraint = call.constraint;
     request->arrival = out->start_;
     request->deadline = out->start_ + std::chrono::seconds(services.config.server.request_timeout_s);
     request->output = std::make_shared<OutputChannel>(kChannelEvents);

@@ -84,7 +84,8 @@ constexpr Parameter kTable[] = {
     used("enable_thinking", kChat, Type::kBool, "handed to the template"),
     // ---- reasoning ----
     used("reasoning", kChat, Type::kObject,
-         "effort: as reasoning_effort; exclude true: as include_reasoning false; enabled: as enable_thinking"),
+         "effort: as reasoning_effort; exclude true: as include_reasoning false; enabled: as enable_thinking; max_tokens: as thinking_token_budget"),
+    number(limits::kThinkingTokenBudget, kChat, "thoughts end after so many tokens: the closing tag is forced"),
     used("include_reasoning", kChat, Type::kBool, "false: thoughts are left out of the answer (and counted all the same)"),
     used("separate_reasoning", kChat, Type::kBool, "false: thoughts stay in content, with the model's tags (SGLang)"),
     used("stream_reasoning", kChat, Type::kBool, "false: a stream brings the thoughts in one piece (SGLang)"),
@@ -137,7 +138,6 @@ constexpr Parameter kTable[] = {
     refused("web_search_options", kChat, "the server fetches nothing; put the text into the prompt"),
     refused("chat_template", kChat, "a template in a request is not run; start the server with --chat-template"),
     refused("documents", kChat, "put the documents into a message", "[]"),
-    refused("thinking_token_budget", kChat, "reasoning budgets are not served yet; use max_completion_tokens"),
     refused("suffix", kCompletions, "filling in the middle is not served; put both parts into the prompt", "\"\""),
     refused("best_of", kCompletions, "use n", "1"),
     refused("use_beam_search", kBoth, "beam search is not served; use n with a temperature", "false"),

@@ -5,6 +5,7 @@
 #include <ctime>
 #include <set>
 
+#include "server/api/chat_constraint.h"
 #include "server/api/run_generation.h"
 #include "server/output/history.h"
 #include "server/output/output_format.h"
@@ -168,19 +169,18 @@ Result<std::vector<int32_t>> tokenize_segments(const Services& services, const s
   return services.tokenizer->encode(segments);
 }
 
-/// The parser for this request's answers, by what its prompt ends with.
-void plan_parser(const Services& services, const std::vector<PromptSegment>& segments, GenerationRequest* request) {
-  const std::shared_ptr<const output::OutputFormat> format = services.output_format;
+output::ParserOptions parser_options(const Services& services, const std::vector<PromptSegment>& segments,
+                                     const GenerationRequest& request) {
   output::ParserOptions options;
-  if (!request->tools.is_null()) options.tools = std::make_shared<const output::ToolSet>(request->tools);
-  options.split_reasoning = request->split_reasoning;
-  options.single_call = !request->parallel_tool_calls;
-  options.skip_special = request->skip_special;
-  options.continues_message = request->continue_final_message;
-  options.call_id = [calls = format->calls] { return output::new_call_id(calls); };
+  if (!request.tools.is_null()) options.tools = std::make_shared<const output::ToolSet>(request.tools);
+  options.split_reasoning = request.split_reasoning;
+  options.single_call = !request.parallel_tool_calls;
+  options.skip_special = request.skip_special;
+  options.continues_message = request.continue_final_message;
+  options.call_id = [calls = services.output_format->calls] { return output::new_call_id(calls); };
   const std::string text = joined_text(segments);
   options.prompt_tail = text.substr(text.size() - std::min(text.size(), output::kPromptTailBytes));
-  request->make_parser = [format, options = std::move(options)] { return output::make_parser(*format, options); };
+  return options;
 }
 
 }  // namespace
@@ -188,7 +188,9 @@ void plan_parser(const Services& services, const std::vector<PromptSegment>& seg
 Result<std::vector<int32_t>> prepare_chat(const Services& services, GenerationRequest* request) {
   SLIP_TRY(const auto segments, render_chat(services, *request));
   SLIP_TRY(auto ids, tokenize_segments(services, segments));
-  plan_parser(services, segments, request);
+  output::ParserOptions options = parser_options(services, segments, *request);
+  SLIP_TRY(request->constraint, chat_constraint(services, *request, output::begins_inside_thoughts(*services.output_format, options)));
+  request->make_parser = [format = services.output_format, options = std::move(options)] { return output::make_parser(*format, options); };
   return ids;
 }
 

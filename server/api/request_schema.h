@@ -20,6 +20,10 @@
 #include "server/api/answer_parts.h"
 #include "server/api/parameter_table.h"
 
+namespace slipstream {
+class ConstraintSpec;
+}
+
 namespace slipstream::api {
 
 using Json = nlohmann::ordered_json;
@@ -64,12 +68,18 @@ struct GenerationRequest {
   Json tools;                              // those that may be called, as the template wants them; null: none
   ToolChoice tool_choice = ToolChoice::kNone;  // kRequired with one tool: that one was named
   bool parallel_tool_calls = true;
-  bool strict_tools = false;               // a function asks for arguments that keep to its schema
+  std::set<std::string> strict_tools;      // functions whose arguments must keep to their schema
 
   // reasoning
   bool split_reasoning = true;             // false: thoughts stay in the content
   bool show_reasoning = true;              // false: they are left out of the answer
   bool stream_reasoning = true;            // false: in a stream they come in one piece, when they have ended
+
+  int32_t thinking_token_budget = -1;      // -1: not given
+  const char* thinking_budget_name = "thinking_token_budget";  // as the client spelled it, for errors
+
+  /// What the choices may say; null: anything. Made by prepare_chat.
+  std::shared_ptr<const ConstraintSpec> constraint;
 
   /// Made by prepare_chat from the model's output format, the tools and the rendered prompt; one parser per choice. Empty: all
   /// text is content.

@@ -32,7 +32,7 @@ Result<std::string> read_name(const Json& function, const std::string& at) {
 }
 
 /// What templates expect: always parameters, and nothing that only steers the server.
-Result<Json> read_function(const Json& function, const std::string& at, bool* strict) {
+Result<Json> read_function(const Json& function, const std::string& at, std::set<std::string>* strict) {
   Json out = Json::object();
   SLIP_TRY(out["name"], read_name(function, at));
   if (const Json* description = member(function, "description")) {
@@ -45,14 +45,14 @@ Result<Json> read_function(const Json& function, const std::string& at, bool* st
   out["parameters"] = parameters ? *parameters : Json{{"type", "object"}, {"properties", Json::object()}};
   if (const Json* flag = member(function, "strict")) {
     if (!flag->is_boolean()) return invalid_argument("strict must be true or false", at + ".strict");
-    *strict = *strict || flag->get<bool>();
+    if (flag->get<bool>()) strict->insert(out["name"].get<std::string>());
   }
   for (const auto& [key, value] : function.items())
     if (!value.is_null() && key != "strict" && !out.contains(key)) out[key] = value;
   return out;
 }
 
-Result<Json> read_tool(const Json& tool, const std::string& at, bool* strict) {
+Result<Json> read_tool(const Json& tool, const std::string& at, std::set<std::string>* strict) {
   if (!tool.is_object()) return invalid_argument("a tool must be an object", at);
   const Json* type = member(tool, "type");
   if (!type || !type->is_string()) return invalid_argument("a tool needs a type: function", at + ".type");
@@ -97,7 +97,7 @@ Result<std::string> chosen_name(const Json& choice, const std::string& at) {
   return name->get<std::string>();
 }
 
-/// Only the tools of these names stay.
+/// Only the tools of these names stay. What is strict may name others: they are not in the prompt.
 Status keep_tools(const std::set<std::string>& names, const std::string& param, GenerationRequest* out) {
   Json kept = Json::array();
   if (out->tools.is_array())
@@ -164,11 +164,11 @@ Status read_tools(const Json& body, GenerationRequest* out) {
   if (const Json* choice = member(body, "tool_choice")) SLIP_RETURN_IF_ERROR(read_tool_choice(*choice, out));
   if (out->tool_choice == ToolChoice::kNone) {  // a model that sees tools calls them
     out->tools = nullptr;
-    out->strict_tools = false;
+    out->strict_tools.clear();
   }
   if (out->tool_choice == ToolChoice::kRequired)
     return unsupported("a call cannot be forced yet; use tool_choice auto and ask for the call in the prompt", "tool_choice");
-  if (out->strict_tools) return unsupported("strict arguments are not served yet; leave strict out", "tools");
+  if (!out->strict_tools.empty()) return unsupported("strict arguments are not served yet; leave strict out", "tools");
   return Ok{};
 }
 
@@ -181,6 +181,7 @@ Status read_reasoning(const Json& body, GenerationRequest* out) {
       return invalid_argument("reasoning_format must be auto, deepseek or none", "reasoning_format");
     if (*format == "none") out->split_reasoning = false;
   }
+  if (const Json* budget = member(body, "thinking_token_budget")) out->thinking_token_budget = budget->get<int32_t>();
   const Json* reasoning = member(body, "reasoning");
   if (!reasoning) return Ok{};
   for (const char* name : {"exclude", "enabled"}) {
@@ -193,8 +194,13 @@ Status read_reasoning(const Json& body, GenerationRequest* out) {
     else if (!out->template_extra.contains("enable_thinking"))
       out->template_extra["enable_thinking"] = flag->get<bool>();
   }
-  if (member(*reasoning, "max_tokens"))
-    return unsupported("reasoning budgets are not served yet; use max_completion_tokens", "reasoning.max_tokens");
+  const Json* most = member(*reasoning, "max_tokens");
+  if (!most || out->thinking_token_budget >= 0) return Ok{};
+  const limits::IntBound& bound = limits::kThinkingTokenBudget;
+  if (!most->is_number_integer() || *most < bound.min || *most > bound.max)
+    return invalid_argument("reasoning.max_tokens must be an integer from 0 to " + std::to_string(bound.max), "reasoning.max_tokens");
+  out->thinking_token_budget = most->get<int32_t>();
+  out->thinking_budget_name = "reasoning.max_tokens";
   return Ok{};
 }
 

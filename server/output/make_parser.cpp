@@ -106,16 +106,23 @@ std::unique_ptr<CallReader> make_reader(const OutputFormat& format, PartSink* si
   return nullptr;
 }
 
-/// Whether the prompt has opened thoughts that it has not closed.
-bool begins_inside(std::string_view tail, std::string_view open, std::string_view close, bool continues_message) {
-  const std::string_view text = trimmed(tail);
-  if (text.ends_with(open)) return true;
-  if (!continues_message) return false;
-  const size_t opened = text.rfind(open), closed = text.rfind(close);
-  return opened != std::string_view::npos && (closed == std::string_view::npos || closed < opened);
+}  // namespace
+
+ThinkTexts think_texts(const OutputFormat& format) {
+  if (format.think == ThinkFormat::kTags) return {"<think>", "</think>"};
+  if (format.think == ThinkFormat::kMistral) return {"[THINK]", "[/THINK]"};
+  return {};
 }
 
-}  // namespace
+bool begins_inside_thoughts(const OutputFormat& format, const ParserOptions& options) {
+  const ThinkTexts tags = think_texts(format);
+  if (tags.open.empty()) return false;
+  const std::string_view text = trimmed(options.prompt_tail);
+  if (text.ends_with(tags.open)) return true;
+  if (!options.continues_message) return false;
+  const size_t opened = text.rfind(tags.open), closed = text.rfind(tags.close);
+  return opened != std::string_view::npos && (closed == std::string_view::npos || closed < opened);
+}
 
 std::unique_ptr<api::OutputParser> make_parser(const OutputFormat& format, const ParserOptions& options) {
   const bool harmony = format.think == ThinkFormat::kHarmony;
@@ -136,14 +143,12 @@ std::unique_ptr<api::OutputParser> make_parser(const OutputFormat& format, const
   }
   auto reader = calls ? make_reader(format, sink.get(), options.tools) : nullptr;
   ThinkTags tags;
-  bool inside = false;
   if (thinks) {
-    const bool mistral_tags = format.think == ThinkFormat::kMistral;
-    const std::string open = mistral_tags ? "[THINK]" : "<think>", close = mistral_tags ? "[/THINK]" : "</think>";
-    tags = {tag_text(open, format.marks), tag_text(close, format.marks), false};
+    const ThinkTexts texts = think_texts(format);
+    tags = {tag_text(texts.open, format.marks), tag_text(texts.close, format.marks), false};
     tags.marks = tags.open[0] == kMark && tags.close[0] == kMark;
-    inside = begins_inside(options.prompt_tail, open, close, options.continues_message);
   }
+  const bool inside = thinks && begins_inside_thoughts(format, options);
   return std::make_unique<ThinkParser>(std::move(tags), inside, std::move(sink), std::move(reader), format.marks, !options.skip_special);
 }
 

@@ -119,6 +119,9 @@ OutputFormat find_output_format(const ChatTemplate* chat_template, const Tokeniz
   out.template_shows_tools = chat_template && shows_tools(*chat_template);
   out.dsml_section = source.find("'tool_calls>") != std::string::npos ? "tool_calls" : "function_calls";
 
+  out.deepseek_fences = source.find("```json") != std::string::npos;
+  out.mistral_names = source.find("[ARGS]") != std::string::npos;
+
   if (reasoning_parser != "auto") {
     out.think = format_named(reasoning_parser, kThinkNames);
     out.think_why = "--reasoning-parser";

@@ -28,6 +28,8 @@ struct OutputFormat {
   std::string think_why, calls_why;  // what told
   bool template_shows_tools = false; // otherwise the server's own text describes them
   std::string dsml_section;          // DeepSeek: the tag around calls was renamed between versions
+  bool deepseek_fences = false;      // DeepSeek: kind, name and fenced arguments, not name and arguments
+  bool mistral_names = false;        // Mistral: name and arguments, not a list of objects
   std::vector<std::string> marks;    // tags that are special tokens of the vocabulary
 };
 
@@ -48,6 +50,15 @@ struct ParserOptions {
 
 /// Null when there is nothing to look for: all text is content.
 std::unique_ptr<api::OutputParser> make_parser(const OutputFormat& format, const ParserOptions& options);
+
+/// The tags around thoughts; both "" where there are none (harmony has messages instead).
+struct ThinkTexts {
+  std::string_view open, close;
+};
+ThinkTexts think_texts(const OutputFormat& format);
+
+/// Whether the prompt has opened thoughts that it has not closed.
+bool begins_inside_thoughts(const OutputFormat& format, const ParserOptions& options);
 
 /// So much of the prompt's end is enough.
 inline constexpr size_t kPromptTailBytes = 4096;

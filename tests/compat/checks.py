@@ -18,6 +18,7 @@ ELSEWHERE = {
     "separate_reasoning": "tests/http/test_reasoning.py::test_left_in_the_content",
     "reasoning_format": "tests/http/test_reasoning.py::test_left_in_the_content",
     "stream_reasoning": "tests/http/test_reasoning.py::test_streamed_in_one_piece",
+    "thinking_token_budget": "tests/http/test_reasoning.py::test_budget",
     "--tool-call-parser": "tests/http/test_tools.py::test_a_forced_parser",
     "--reasoning-parser": "tests/http/test_tools.py::test_a_forced_parser",
     "--api-key": "tests/http/test_access.py::test_auth_matrix",

@@ -140,3 +140,24 @@ def test_an_effort_that_the_template_refuses(scripted):
         assert a.status == 200 and a.json["prompt"] == shown, a.text
     refused = server.post("/apply-template", {"messages": [{"role": "user", "content": "Hi"}], "chat_template_kwargs": {"reasoning_effort": 5}})
     assert refused.status == 400 and "Unknown effort 5" in refused.error["message"]
+
+
+@pytest.mark.parametrize("more", [{"thinking_token_budget": 20}, {"reasoning": {"max_tokens": 20}}])
+def test_budget(scripted, more):
+    thoughts = "abcdefghij" * 5
+    (choice,), _, usage = ask(scripted("qwen35"), thoughts + "\n</think>\n\nFour.", **more)
+    # bytes are tokens: 20 of the thoughts, then the 8 of the closing tag
+    assert choice["reasoning"] == thoughts[:20] and choice["content"].endswith("Four.")
+    assert usage["completion_tokens_details"]["reasoning_tokens"] == 28
+    # thoughts that end in time are left alone
+    (choice,), _, _ = ask(scripted("qwen35"), "abc\n</think>\n\nFour.", **more)
+    assert choice["reasoning"] == "abc" and choice["content"] == "Four."
+
+
+def test_budget_bounds(scripted):
+    for body, param in (({"thinking_token_budget": -1}, "thinking_token_budget"), ({"thinking_token_budget": "x"}, "thinking_token_budget"),
+                        ({"reasoning": {"max_tokens": -1}}, "reasoning.max_tokens"), ({"reasoning": {"max_tokens": 1.5}}, "reasoning.max_tokens")):
+        a = scripted("qwen35").post("/v1/chat/completions", chat(**body))
+        assert a.status == 400 and a.error["param"] == param, a.text
+    a = scripted("llama").post("/v1/chat/completions", chat(thinking_token_budget=5))
+    assert a.status == 400 and a.error["code"] == "unsupported_parameter" and a.error["param"] == "thinking_token_budget"
