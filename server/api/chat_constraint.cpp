@@ -18,10 +18,13 @@ Result<std::vector<int32_t>> tokens_of(const Tokenizer& tokenizer, std::string_v
 }
 
 Result<Spec> budget_of_thoughts(const Services& services, const GenerationRequest& request, bool inside) {
-  const output::ThinkTexts marks = output::think_texts(*services.output_format);
-  if (marks.close.empty())
-    return unsupported("this model's output has no thoughts to limit; leave " + std::string(request.thinking_budget_name) + " out",
+  const output::OutputFormat& format = *services.output_format;
+  if (format.think == output::ThinkFormat::kNone) return Spec();  // no thoughts are within every budget
+  if (format.think == output::ThinkFormat::kHarmony)
+    return unsupported("this model's thoughts are messages, which cannot be ended by a budget; leave " +
+                           std::string(request.thinking_budget_name) + " out and use reasoning_effort",
                        request.thinking_budget_name);
+  const output::ThinkTexts marks = output::think_texts(format);
   ReasoningBudget::Rules rules;
   rules.tokens = request.thinking_token_budget;
   rules.inside = inside;

@@ -51,7 +51,7 @@ SAMPLES = {
     "min_tokens": 1, "min_new_tokens": 1, "stop": ["zq"], "stop_token_ids": [5], "logit_bias": {"5": -1},
     "reasoning_effort": "low", "top_logprobs": 2, "stream_options": {"include_usage": True}, "n": 2, "seed": 7,
     "service_tier": "auto", "cache_salt": "s", "temperature": 0.5, "top_p": 0.5, "min_p": 0.1, "top_k": 5,
-    "repetition_penalty": 1.1, "repeat_penalty": 1.1, "logprobs": None,
+    "repetition_penalty": 1.1, "repeat_penalty": 1.1, "logprobs": None, "tool_choice": "auto", "reasoning_format": "auto",
 }
 TOGETHER = {"top_logprobs": {"logprobs": True}, "stream_options": {"stream": True},
             "continue_final_message": {"add_generation_prompt": False,

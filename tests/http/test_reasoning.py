@@ -159,5 +159,6 @@ def test_budget_bounds(scripted):
                         ({"reasoning": {"max_tokens": -1}}, "reasoning.max_tokens"), ({"reasoning": {"max_tokens": 1.5}}, "reasoning.max_tokens")):
         a = scripted("qwen35").post("/v1/chat/completions", chat(**body))
         assert a.status == 400 and a.error["param"] == param, a.text
-    a = scripted("llama").post("/v1/chat/completions", chat(thinking_token_budget=5))
+    assert scripted("llama").post("/v1/chat/completions", chat(thinking_token_budget=5)).status == 200
+    a = scripted("harmony").post("/v1/chat/completions", chat(thinking_token_budget=5))
     assert a.status == 400 and a.error["code"] == "unsupported_parameter" and a.error["param"] == "thinking_token_budget"
