@@ -1,5 +1,8 @@
 // The DFlash drafter behind the real engine on the CPU: the text is that of plain decoding however it is computed, and the
 // draft context is what a fresh computation of the same history gives, after chunks, verification, preemption and prefix hits.
+#include <map>
+
+#include "engine/sample/reasoning_budget.h"
 #include "engine/spec/dflash_proposer.h"
 #include "tests/model/drafter_fixture.h"
 #include "tests/sim/tiny_engine.h"
@@ -8,6 +11,42 @@ using namespace slipstream;
 using namespace slipstream::test;
 
 namespace {
+
+/// What a fresh target and drafter make of one history, seen at once. Kept between runs: the same texts come again under every setup,
+/// and under a sanitizer each computation takes its time.
+class FreshContexts {
+ public:
+  struct One {
+    std::vector<std::vector<float>> rows;  // [layer][position][K, V]
+    std::vector<int32_t> drafts;
+  };
+  explicit FreshContexts(DraftRig& rig) : rig_(rig) {}
+  int32_t layers() const { return rig_.drafter().config().stack.layers; }
+  int32_t cache_layer(int32_t layer) const { return rig_.drafter().cache_layer(layer); }
+
+  const One& of(const std::vector<int32_t>& history, int32_t max_drafts) {
+    const auto [found, is_new] = known_.try_emplace({history, max_drafts});
+    if (is_new) compute(history, max_drafts, &found->second);
+    return found->second;
+  }
+
+ private:
+  void compute(const std::vector<int32_t>& history, int32_t max_drafts, One* one) {
+    const auto context = static_cast<int32_t>(history.size()) - 1;
+    const std::vector<float> taps = rig_.run_target({history.data(), history.size() - 1});
+    const DraftRig::Chunk chunk{0, 0, context, taps.data()};
+    rig_.inject({&chunk, 1});
+    for (int32_t layer = 0; layer < layers(); ++layer)
+      for (int32_t p = 0; p < context; ++p)
+        for (const bool key : {true, false}) one->rows.push_back(rig_.context_row(key, layer, 0, p));
+    DraftBlock block = rig_.block(0, history.back(), context, rig_.drafter().config().block_rows);
+    block.drafts = std::min(block.drafts, max_drafts);
+    one->drafts = rig_.draft({&block, 1})[0];
+  }
+
+  DraftRig& rig_;
+  std::map<std::pair<std::vector<int32_t>, int32_t>, One> known_;
+};
 
 /// Compares the context of every proposal, and the proposal, with those of a fresh target and drafter, which see the same history
 /// at once, bit for bit; then hands over what it was told will come, wrong at some positions, so that blocks are accepted to every length.
@@ -18,7 +57,7 @@ class AuditedDrafter final : public Drafter {
   };
   using Future = std::function<int32_t(std::span<const int32_t> history)>;
 
-  AuditedDrafter(std::unique_ptr<Drafter> inner, DraftRig& fresh, Future future, Tally* tally)
+  AuditedDrafter(std::unique_ptr<Drafter> inner, FreshContexts& fresh, Future future, Tally* tally)
       : inner_(std::move(inner)), fresh_(fresh), future_(std::move(future)), tally_(tally) {}
   std::string name() const override { return inner_->name(); }
   void attach(const KvViews& kv) override {
@@ -31,15 +70,10 @@ class AuditedDrafter final : public Drafter {
     inner_->propose(requests, drafts);
     for (size_t i = 0; i < requests.size(); ++i) {
       const std::vector<int32_t> history(requests[i].history.begin(), requests[i].history.end());
-      const auto context = static_cast<int32_t>(history.size()) - 1;
-      const std::vector<float> taps = fresh_.run_target({history.data(), history.size() - 1});
-      const DraftRig::Chunk chunk{0, 0, context, taps.data()};
-      fresh_.inject({&chunk, 1});
-      compare_context(requests[i], context);
-      DraftBlock block = fresh_.block(0, history.back(), context, fresh_.drafter().config().block_rows);
-      block.drafts = std::min(block.drafts, requests[i].max_tokens);
+      const FreshContexts::One& fresh = fresh_.of(history, requests[i].max_tokens);
+      compare_context(requests[i], static_cast<int32_t>(history.size()) - 1, fresh);
       ++tally_->proposals;
-      if ((*drafts)[i] != fresh_.draft({&block, 1})[0]) ++tally_->wrong;
+      if ((*drafts)[i] != fresh.drafts) ++tally_->wrong;
 
       std::vector<int32_t> text = history;
       (*drafts)[i].clear();
@@ -53,20 +87,21 @@ class AuditedDrafter final : public Drafter {
   }
 
  private:
-  void compare_context(const DraftRequest& request, int32_t context) {
-    for (int32_t layer = 0; layer < fresh_.drafter().config().stack.layers; ++layer) {
-      const KvLayer kv = kv_->layer(fresh_.drafter().cache_layer(layer));  // the same target: the same place
+  void compare_context(const DraftRequest& request, int32_t context, const FreshContexts::One& fresh) {
+    size_t row = 0;
+    for (int32_t layer = 0; layer < fresh_.layers(); ++layer) {
+      const KvLayer kv = kv_->layer(fresh_.cache_layer(layer));  // the same target: the same place
       for (int32_t p = 0; p < context; ++p)
         for (const bool key : {true, false}) {
           ++tally_->positions;
-          if (cache_row(kv, request.block_tables[kv.group], key, p) != fresh_.context_row(key, layer, 0, p)) ++tally_->wrong_positions;
+          if (cache_row(kv, request.block_tables[kv.group], key, p) != fresh.rows[row++]) ++tally_->wrong_positions;
         }
     }
   }
 
   std::unique_ptr<Drafter> inner_;
   const KvViews* kv_ = nullptr;
-  DraftRig& fresh_;
+  FreshContexts& fresh_;
   Future future_;
   Tally* tally_;
 };
@@ -156,11 +191,12 @@ TEST_CASE("the draft context equals a fresh computation of the same history, wha
     INFO(name);
     Case c(name);
     const auto rig = draft_rig(c.target, c.file, {.cache_dtype = DType::kBF16, .max_rows = DraftRig::kTokens});
+    FreshContexts fresh(*rig);
     AuditedDrafter::Tally tally;
     const auto audited = [&](Setup base) {
       Setup setup = c.setup(std::move(base));
       setup.model_drafter = [&](Ops& ops, const Model& model, const LoadOptions& load, std::vector<CacheGroupSpec>* groups) {
-        return std::make_unique<AuditedDrafter>(c.make(ops, model, load, groups), *rig,
+        return std::make_unique<AuditedDrafter>(c.make(ops, model, load, groups), fresh,
                                                 [&](std::span<const int32_t> history) { return c.next(history); }, &tally);
       };
       tally = {};
@@ -185,6 +221,28 @@ TEST_CASE("the draft context equals a fresh computation of the same history, wha
     const Outcome narrow = audited({.slots = 6, .rows = 12});
     CHECK(narrow.stats.steps > batch.stats.steps);
     CHECK(tally.proposals > 30);
+
+    // Constrained: drafts that the plan supplies, verified between those of the drafter, leave the same context.
+    if (name == std::string("sliding")) {
+      const auto free_requests = c.requests;
+      const Texts free_texts = c.alone;
+      c.requests = mixed_requests(c.engine);
+      c.requests.resize(4);
+      for (size_t i = 0; i < c.requests.size(); ++i) {
+        c.requests[i]->sampling.stop_ids.clear();
+        c.requests[i]->sampling.max_tokens += 20;
+        // Free for some tokens, certain for twenty, free again.
+        ReasoningBudget::Rules rules{3 + 5 * static_cast<int32_t>(i), {}, {}, true};
+        for (int32_t id = 0; id < 20; ++id) rules.end.push_back(5 * id + 3);
+        c.requests[i]->constraint = std::make_shared<const ReasoningBudget>(std::move(rules));
+      }
+      c.alone = alone_texts(c.engine, c.requests);
+      const Outcome constrained = audited({.slots = 4, .rows = 100, .supplied = 32});
+      CHECK(constrained.stats.forced_accepted > 40);
+      CHECK(constrained.stats.accepted_tokens > 10);
+      c.requests = free_requests;
+      c.alone = free_texts;
+    }
 
     // A sequence without speculation leaves blocks that its continuation, with speculation, begins from. Of its 129 positions the
     // last that 16 waiting rows push out is 114: the fourth block has its context since it became full, and only then.
