@@ -2,11 +2,15 @@
 // must be the one that plain decoding gives, computed here token by token with the sampling oracle and the constraint walked from
 // its start. SLIP_SIM_SEEDS sets how many seeds (default 400), SLIP_SIM_FIRST the first.
 #include <cstdlib>
+#include <optional>
 #include <sstream>
 
 #include "engine/run/replay.h"
 #include "engine/run/worker_group.h"
+#include "engine/sample/after_reasoning.h"
+#include "engine/sample/all_of.h"
 #include "engine/sample/allowed_tokens.h"
+#include "engine/sample/reasoning_budget.h"
 #include "engine/spec/ngram_drafter.h"
 #include "engine/spec/oracle_drafter.h"
 #include "engine/spec/random_drafter.h"
@@ -41,12 +45,46 @@ struct Plain {
   int32_t stop_id = -1;
 };
 
-std::vector<uint32_t> allowed_mask(const Automaton& automaton, int32_t state, const Request& request, bool early) {
+/// What one choice may say, as a function of all its tokens: an automaton, alone or behind reasoning of at most `budget` tokens.
+struct Law {
+  std::shared_ptr<const AutomatonSpec> spec;
+  bool reasons = false;
+  int32_t budget = 0;
+  const Ids end{20, 21, 20};  // of the reasoning
+
+  /// The tokens that the automaton has seen; none while the choice reasons.
+  std::optional<std::span<const int32_t>> response(std::span<const int32_t> tokens) const {
+    if (!reasons) return tokens;
+    const auto found = std::search(tokens.begin(), tokens.end(), end.begin(), end.end());
+    if (found == tokens.end()) return std::nullopt;
+    return tokens.subspan(static_cast<size_t>(found - tokens.begin()) + end.size());
+  }
+  Automaton::Kind kind(std::span<const int32_t> tokens) const {
+    const auto said = response(tokens);
+    if (said) return spec->automaton().kind(spec->automaton().walk(*said));
+    return static_cast<int32_t>(tokens.size()) >= budget ? Automaton::Kind::kForced : Automaton::Kind::kFree;
+  }
+  bool allows(std::span<const int32_t> tokens, int32_t token) const {
+    if (const auto said = response(tokens)) return spec->automaton().allows(spec->automaton().walk(*said), token);
+    if (static_cast<int32_t>(tokens.size()) < budget) return true;
+    // What the last tokens have of the end already.
+    size_t have = std::min(end.size() - 1, tokens.size());
+    while (have > 0 && !std::equal(end.begin(), end.begin() + static_cast<int64_t>(have), tokens.end() - static_cast<int64_t>(have))) --have;
+    return token == end[have];
+  }
+  std::shared_ptr<const ConstraintSpec> constraint() const {
+    if (!reasons) return spec;
+    return all_of({std::make_shared<const ReasoningBudget>(ReasoningBudget::Rules{budget, {}, end, true}),
+                   std::make_shared<const AfterReasoning>(spec, AfterReasoning::Rules{AfterReasoning::Begin::kInside, -1, end})});
+  }
+};
+
+std::vector<uint32_t> allowed_mask(const Law& law, std::span<const int32_t> tokens, const Request& request, bool early) {
   const auto make = [&](bool stops) {
     std::vector<uint32_t> mask((kVocab + 31) / 32, 0);
     for (int32_t token = 0; token < kVocab; ++token) {
       const bool stop = std::ranges::find(request.sampling.stop_ids, token) != request.sampling.stop_ids.end();
-      if (automaton.allows(state, token) && (stops || !stop)) mask[static_cast<size_t>(token) / 32] |= uint32_t{1} << (token % 32);
+      if (law.allows(tokens, token) && (stops || !stop)) mask[static_cast<size_t>(token) / 32] |= uint32_t{1} << (token % 32);
     }
     return mask;
   };
@@ -55,15 +93,15 @@ std::vector<uint32_t> allowed_mask(const Automaton& automaton, int32_t state, co
 }
 
 /// Plain decoding by the oracle. Without a constraint its mask allows everything.
-Plain plain_text(const Request& request, const Automaton* automaton, int32_t choice) {
+Plain plain_text(const Request& request, const Law* law, int32_t choice) {
   Plain plain;
   const SamplingParams& sampling = request.sampling;
   Ids history = request.prompt;
   std::vector<float> logits(kVocab);
   for (int32_t i = 0; i < sampling.max_tokens; ++i) {
-    const int32_t state = automaton == nullptr ? 0 : automaton->walk(plain.tokens);
-    const bool over = automaton != nullptr && automaton->kind(state) == Automaton::Kind::kOver;
-    if (over || (automaton != nullptr && automaton->kind(state) == Automaton::Kind::kDead)) {
+    const Automaton::Kind kind = law == nullptr ? Automaton::Kind::kFree : law->kind(plain.tokens);
+    const bool over = kind == Automaton::Kind::kOver;
+    if (over || kind == Automaton::Kind::kDead) {
       plain.finish = over ? FinishReason::kStop : FinishReason::kError;
       return plain;
     }
@@ -81,8 +119,8 @@ Plain plain_text(const Request& request, const Automaton* automaton, int32_t cho
     row.prompt_tokens = request.prompt;
     row.output_tokens = plain.tokens;
     std::vector<uint32_t> mask;
-    if (automaton != nullptr) {
-      mask = allowed_mask(*automaton, state, request, i < sampling.min_tokens);
+    if (law != nullptr) {
+      mask = allowed_mask(*law, plain.tokens, request, i < sampling.min_tokens);
       row.mask = mask.data();
     } else if (i < sampling.min_tokens) {
       row.suppressed = sampling.stop_ids;
@@ -98,13 +136,13 @@ Plain plain_text(const Request& request, const Automaton* automaton, int32_t cho
     plain.tokens.push_back(drawn.token);
     history.push_back(drawn.token);
   }
-  if (automaton != nullptr && automaton->kind(automaton->walk(plain.tokens)) == Automaton::Kind::kOver) plain.finish = FinishReason::kStop;
+  if (law != nullptr && law->kind(plain.tokens) == Automaton::Kind::kOver) plain.finish = FinishReason::kStop;
   return plain;
 }
 
 struct Load {
   std::shared_ptr<Request> request;
-  std::shared_ptr<const AutomatonSpec> spec;  // null: none
+  std::optional<Law> law;                     // none: no constraint
   std::vector<Plain> plain;                   // of each choice
   std::vector<Received> got;
   int32_t submit_turn = 0, cancel_turn = -1;
@@ -113,7 +151,7 @@ struct Load {
 struct Totals {
   EngineStats stats;
   int64_t over = 0, stops = 0, lengths = 0, dead_ends = 0, cancelled = 0, non_finite = 0, preempted = 0, starved = 0;
-  int64_t unconstrained = 0, overruled = 0, short_of_rows = 0;
+  int64_t unconstrained = 0, answered = 0, overruled = 0;
 };
 
 class Scenario {
@@ -153,7 +191,6 @@ class Scenario {
     hooks.step_done = [&](const StepPlan& plan, const StepResult& result, double) {
       for (size_t s = 0; s < plan.spans.size(); ++s) {
         totals->starved += result.spans[s].starved;
-        totals->short_of_rows += result.spans[s].drafted < static_cast<int32_t>(plan.spans[s].supplied_drafts.size());
         if (plan.spans[s].constrained) REQUIRE(plan.commit == CommitVariant::kFull);
       }
       REQUIRE(plan.total_rows <= limits_.max_batched_tokens);
@@ -224,12 +261,12 @@ class Scenario {
     request.speculate = chance(0.8);
     request.output = std::make_shared<OutputChannel>(10000);
     if (chance(0.8)) {
-      load.spec = std::make_shared<const AutomatonSpec>(
-          Automaton::Shape{random_() % 1000, kVocab, kEnd, chance(0.7), chance(0.3)});
-      request.constraint = load.spec;
+      const auto spec = std::make_shared<const AutomatonSpec>(Automaton::Shape{random_() % 1000, kVocab, kEnd, chance(0.7), chance(0.3)});
+      load.law.emplace(Law{spec, chance(0.3), pick(0, 12)});
+      request.constraint = load.law->constraint();
     }
     for (int32_t choice = 0; choice < request.n; ++choice)
-      load.plain.push_back(plain_text(request, load.spec ? &load.spec->automaton() : nullptr, choice));
+      load.plain.push_back(plain_text(request, load.law ? &*load.law : nullptr, choice));
     load.got.resize(static_cast<size_t>(request.n));
     load.submit_turn = pick(0, 30);
     if (chance(0.15)) load.cancel_turn = pick(0, 30);
@@ -272,11 +309,11 @@ class Scenario {
     REQUIRE(got.late_events == 0);
     *delivered += static_cast<int64_t>(got.tokens.size()) + (got.stop_id >= 0);
     if (request.sampling.top_logprobs >= 0) REQUIRE(got.logprobs == got.tokens.size());
-    if (load.spec == nullptr)
+    if (!load.law)
       ++totals->unconstrained;
     else
-      for (size_t i = 0; i < got.tokens.size(); ++i)
-        REQUIRE(load.spec->automaton().allows(load.spec->automaton().walk(std::span(got.tokens).first(i)), got.tokens[i]));
+      for (size_t i = 0; i < got.tokens.size(); ++i) REQUIRE(load.law->allows(std::span(got.tokens).first(i), got.tokens[i]));
+    totals->answered += load.law && load.law->reasons && !load.law->response(got.tokens).value_or(std::span<const int32_t>{}).empty();
     REQUIRE(is_prefix(got.tokens, plain.tokens));
     if (got.finish == FinishReason::kCancelled) {
       REQUIRE(load.cancel_turn >= 0);
@@ -323,10 +360,10 @@ TEST_CASE("every constrained text is the one of plain decoding, and every token 
   }
   const EngineStats& stats = totals.stats;
   std::printf("constraints: %ld seeds, %ld steps, %ld tokens, %ld masked rows, %ld of %ld forced, %ld of %ld drafts, %ld preemptions, "
-              "%ld starved, ends %ld over %ld stop %ld length %ld dead %ld cancel %ld non-finite, %ld overruled, %ld unconstrained\n",
+              "%ld starved, ends %ld over %ld stop %ld length %ld dead %ld cancel %ld non-finite, %ld overruled, %ld unconstrained, %ld behind reasoning\n",
               count, stats.steps, stats.generated_tokens, stats.masked_rows, stats.forced_accepted, stats.forced_drafts,
               stats.accepted_tokens, stats.draft_tokens, stats.preemptions, totals.starved, totals.over, totals.stops, totals.lengths,
-              totals.dead_ends, totals.cancelled, totals.non_finite, totals.overruled, totals.unconstrained);
+              totals.dead_ends, totals.cancelled, totals.non_finite, totals.overruled, totals.unconstrained, totals.answered);
   REQUIRE(stats.constraint_dead_ends == totals.dead_ends);
   if (count < 300) return;
   // Not vacuous: each thing that the scenarios are about did happen.
@@ -344,6 +381,7 @@ TEST_CASE("every constrained text is the one of plain decoding, and every token 
   REQUIRE(totals.non_finite > 5);
   REQUIRE(totals.overruled > 50);
   REQUIRE(totals.unconstrained > 100);
+  REQUIRE(totals.answered > 100);
 }
 
 namespace {
@@ -558,7 +596,8 @@ TEST_CASE("two threaded ranks that run on give constrained texts as one thread d
     receive(*requests[i]->output, &got);
     for (int32_t choice = 0; choice < requests[i]->n; ++choice) {
       INFO("request " << i << " choice " << choice);
-      const Plain plain = plain_text(*requests[i], &specs[i]->automaton(), choice);
+      const Law law{specs[i]};
+      const Plain plain = plain_text(*requests[i], &law, choice);
       REQUIRE(got[static_cast<size_t>(choice)].tokens == plain.tokens);
       REQUIRE(got[static_cast<size_t>(choice)].finish == plain.finish);
     }
