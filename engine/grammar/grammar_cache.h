@@ -50,6 +50,7 @@ class GrammarCache {
   Result<std::shared_ptr<GrammarMasks>> compiled(const Format& format);
   std::shared_ptr<GrammarMasks> kept(const std::string& key);
   void keep(const std::string& key, std::shared_ptr<GrammarMasks> masks);
+  void trim();
   int64_t held_bytes() const;
   const std::shared_ptr<const TokenTrie>& trie();
 
