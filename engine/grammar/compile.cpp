@@ -1,6 +1,4 @@
 // Format -> grammar: hands each part to the compiler of its syntax and joins the results.
-#include <utility>
-
 #include "engine/base/utf8.h"
 #include "engine/grammar/ebnf.h"
 #include "engine/grammar/grammar.h"
@@ -25,7 +23,8 @@ class FormatCompiler {
 
  private:
   Expr text_of(const Format& format, int depth) {
-    const std::string outer = std::exchange(context_.param, format.param.empty() ? context_.param : format.param);
+    const std::string outer = context_.param;
+    if (!format.param.empty()) context_.param = format.param;
     const Expr text = admitted(format, depth) ? text_of_kind(format, depth) : e_.nothing();
     if (!context_.failed()) context_.param = outer;  // else the errors of the end name the part, too
     return text;

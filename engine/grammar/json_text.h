@@ -18,8 +18,6 @@ class JsonText {
   Expr after_comma() const { return after_comma_; }
   Expr after_colon() const { return after_colon_; }
 
-  /// A value that is known: objects and arrays without white space.
-  Expr literal(std::string_view json) { return e_.bytes(json); }
   /// "name" in quotes, escaped where JSON must.
   Expr key(std::string_view name);
   /// Any string, with every escape.

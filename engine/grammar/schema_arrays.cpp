@@ -77,7 +77,7 @@ Expr SchemaCompiler::unique_items(const Schemas& alternative, const Schemas& ite
       if (n >= min) moves.push_back({state(i, n), n == 0 ? e_.symbol(']') : close, 1});
       if (i == count) continue;
       moves.push_back({state(i, n), e_.empty(), state(i + 1, n)});
-      const Expr text = e_.bytes((*values)[i]->dump());
+      const Expr text = literal(*(*values)[i]);
       if (n < most) moves.push_back({state(i, n), n == 0 ? text : e_.sequence({comma, text}), state(i + 1, n + 1)});
     }
   return e_.graph(state(count, most) + 1, std::move(moves));

@@ -2,6 +2,7 @@
 #include "engine/grammar/schema_compiler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/grammar/schema_objects.h"
 
@@ -98,8 +99,23 @@ Expr SchemaCompiler::xml_value(const Schemas& schemas) {
 Expr SchemaCompiler::finite_text(const Schemas& alternative, uint32_t types) {
   std::vector<Expr> ways;
   for (const Json* value : *finite_values(alternative))
-    if (type_of(*value) & types) ways.push_back(e_.bytes(value->dump()));
+    if (type_of(*value) & types) ways.push_back(literal(*value));
   return e_.choice(std::move(ways));
+}
+
+/// A value that the schema names, with the white space that others have.
+Expr SchemaCompiler::literal(const Json& value) {
+  if (!value.is_structured()) return e_.bytes(value.dump());
+  if (value.empty()) return e_.sequence({e_.bytes(value.is_array() ? "[" : "{"), json_.space(), e_.bytes(value.is_array() ? "]" : "}")});
+  std::vector<Expr> parts{e_.symbol(value.is_array() ? '[' : '{'), json_.space()};
+  bool first = true;
+  for (const auto& [name, member] : value.items()) {
+    if (!std::exchange(first, false)) parts.insert(parts.end(), {e_.symbol(','), json_.after_comma()});
+    if (value.is_object()) parts.insert(parts.end(), {json_.key(name), e_.symbol(':'), json_.after_colon()});
+    parts.push_back(literal(member));
+  }
+  parts.insert(parts.end(), {json_.space(), e_.symbol(value.is_array() ? ']' : '}')});
+  return e_.sequence(std::move(parts));
 }
 
 const std::vector<const Json*>* SchemaCompiler::finite_values(const Schemas& alternative) {

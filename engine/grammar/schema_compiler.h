@@ -38,6 +38,7 @@ class SchemaCompiler {
   /// `types`: of those only.
   Expr alternative_text(const Schemas& alternative, uint32_t types);
   Expr xml_value(const Schemas& schemas);
+  Expr literal(const Json& value);
   Expr finite_text(const Schemas& alternative, uint32_t types);
 
   Expr string_text(const Schemas& alternative);
