@@ -6,6 +6,7 @@
 
 #include "config/check_config.h"
 #include "config/load.h"
+#include "engine/grammar/schema_keywords.h"
 #include "server/api/parameter_table.h"
 #include "server/bench.h"
 #include "server/build_info.h"
@@ -24,6 +25,7 @@ constexpr const char* kUsage =
     "  bench URL [flags]       measure any OpenAI endpoint\n"
     "  healthcheck [--port P]  exit 0 when a server is ready\n"
     "  parameters              the table of request parameters, as JSON\n"
+    "  json-schema             the keywords of JSON Schema that structured output enforces, as JSON\n"
     "  --version, --help\n";
 
 int run(const std::string& command, const std::vector<std::string>& args) {
@@ -34,6 +36,10 @@ int run(const std::string& command, const std::vector<std::string>& args) {
   if (command == "healthcheck") return run_healthcheck(args);
   if (command == "parameters") {
     std::printf("%s\n", api::parameter_table_json().c_str());
+    return 0;
+  }
+  if (command == "json-schema") {
+    std::printf("%s\n", grammar::schema_keywords_json().c_str());
     return 0;
   }
   if (command == "--version" || command == "version") {

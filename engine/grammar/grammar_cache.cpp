@@ -1,4 +1,7 @@
+// One list of grammars, newest first, and the compilations that are running.
 #include "engine/grammar/grammar_cache.h"
+
+#include <chrono>
 
 #include "engine/grammar/grammar.h"
 #include "engine/grammar/grammar_constraint.h"
@@ -9,7 +12,8 @@ namespace slipstream::grammar {
 /// A compilation that others wait for.
 struct GrammarCache::Pending {
   bool done = false;
-  Result<std::shared_ptr<GrammarMasks>> result = internal_error("not compiled yet");
+  std::string param;
+  std::optional<Error> error;
 };
 
 GrammarCache::GrammarCache(std::shared_ptr<const Tokenizer> tokenizer, int64_t bytes)
@@ -27,43 +31,50 @@ Result<std::shared_ptr<const ConstraintSpec>> GrammarCache::constraint(const For
   return std::shared_ptr<const ConstraintSpec>(std::make_shared<GrammarSpec>(std::move(masks), tokenizer_));
 }
 
-Result<std::shared_ptr<GrammarMasks>> GrammarCache::compiled(const Format& format) {
-  const std::string key = format.key();
-  std::shared_ptr<Pending> pending;
-  {
-    std::unique_lock lock(mutex_);
+/// What others have compiled or are compiling; nothing when it is this thread's turn, which then stands in pending_.
+std::optional<Result<std::shared_ptr<GrammarMasks>>> GrammarCache::found_or_mine(const Format& format, const std::string& key) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(limits::kGrammarCompileMs);
+  std::unique_lock lock(mutex_);
+  while (true) {
     if (auto found = kept(key)) return found;
     const auto running = pending_.find(key);
     if (running != pending_.end()) {
-      // Its error may name another param, if the first asked with one: only the value is shared.
-      pending = running->second;
+      const std::shared_ptr<Pending> pending = running->second;
       done_.wait(lock, [&] { return pending->done; });
-      if (pending->result.ok()) {
-        ++hits_;
-        return pending->result;
-      }
-      lock.unlock();
-      SLIP_TRY(const std::shared_ptr<const Grammar> grammar, compile(format));
-      return std::make_shared<GrammarMasks>(grammar, trie());
+      if (!pending->error) continue;  // kept now, or already dropped again
+      Error error = *pending->error;
+      // The same text came with another field's name: the place below that field is the same.
+      if (error.param.starts_with(pending->param)) error.param = format.param + error.param.substr(pending->param.size());
+      return error;
     }
-    if (pending_.size() >= static_cast<size_t>(limits::kGrammarCompilesAtOnce))
-      return Error{ErrorCode::kResourceExhausted,
-                   std::to_string(limits::kGrammarCompilesAtOnce) + " grammars are being compiled; try again", format.param};
-    pending = pending_[key] = std::make_shared<Pending>();
-    ++compiles_;
+    if (pending_.size() < static_cast<size_t>(limits::kGrammarCompilesAtOnce)) break;
+    if (done_.wait_until(lock, until) == std::cv_status::timeout)
+      return Error{ErrorCode::kResourceExhausted, "other grammars are being compiled; try again", format.param};
   }
-  auto grammar = compile(format);
-  Result<std::shared_ptr<GrammarMasks>> result = grammar.ok()
-      ? Result<std::shared_ptr<GrammarMasks>>(std::make_shared<GrammarMasks>(*grammar, trie()))
-      : Result<std::shared_ptr<GrammarMasks>>(grammar.error());
-  if (result.ok()) (*result)->prepare(/*milliseconds=*/100);
+  const auto pending = std::make_shared<Pending>();
+  pending->param = format.param;
+  pending_[key] = pending;
+  ++compiles_;
+  return std::nullopt;
+}
+
+Result<std::shared_ptr<GrammarMasks>> GrammarCache::compiled(const Format& format) {
+  const std::string key = format.key();
+  if (auto found = found_or_mine(format, key)) return *std::move(found);
+  const auto grammar = compile(format);
+  std::shared_ptr<GrammarMasks> masks;
+  if (grammar.ok()) {
+    masks = std::make_shared<GrammarMasks>(*grammar, trie());
+    masks->prepare(/*milliseconds=*/100);
+  }
   const std::lock_guard lock(mutex_);
-  if (result.ok()) keep(key, *result);
-  pending->result = result;
+  const auto pending = pending_.extract(key).mapped();
   pending->done = true;
-  pending_.erase(key);
+  if (masks) keep(key, masks);
+  else pending->error = grammar.error();
   done_.notify_all();
-  return result;
+  if (!masks) return grammar.error();
+  return masks;
 }
 
 std::shared_ptr<GrammarMasks> GrammarCache::kept(const std::string& key) {

@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -36,7 +37,8 @@ class GrammarCache {
 
   /// Compiles, or finds what was compiled from an equal description. Threads that ask for the same one at the same time
   /// wait for the first of them. The end tokens of the vocabulary may follow a complete output. Errors: compile() in
-  /// grammar.h; kResourceExhausted when too many compile at once.
+  /// grammar.h; kResourceExhausted after waiting for others as long
+  /// as one compilation may take.
   Result<std::shared_ptr<const ConstraintSpec>> constraint(const Format& format);
   Stats stats() const;
 
@@ -48,6 +50,7 @@ class GrammarCache {
   struct Pending;
 
   Result<std::shared_ptr<GrammarMasks>> compiled(const Format& format);
+  std::optional<Result<std::shared_ptr<GrammarMasks>>> found_or_mine(const Format& format, const std::string& key);
   std::shared_ptr<GrammarMasks> kept(const std::string& key);
   void keep(const std::string& key, std::shared_ptr<GrammarMasks> masks);
   void trim();

@@ -2,6 +2,7 @@
 #include "engine/grammar/grammar_masks.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 namespace slipstream::grammar {
@@ -50,51 +51,100 @@ void TokenSet::narrow(std::span<uint32_t> mask, std::span<const int32_t> extra) 
 
 int64_t TokenSet::bytes() const { return static_cast<int64_t>(sizeof(*this) + (ids_.capacity() + bits_.capacity()) * 4); }
 
-/// One walk: which nodes of a part of the trie can be read from a reading.
+/// One walk: which nodes of a part of the trie can be read from a reading. Nearly all of a walk has one top in a plain state,
+/// so that case goes by tables of next states and touches no stack.
 class GrammarMasks::Walk {
  public:
   Walk(const TokenTrie& trie, Stacks& stacks, MaskCredit* credit, std::vector<uint32_t>* bits)
-      : trie_(trie), stacks_(stacks), credit_(credit), bits_(bits), horizon_(stacks.pushdown().horizon) {}
+      : trie_(trie), stacks_(stacks), pushdown_(stacks.pushdown()), credit_(credit), bits_(bits) {}
 
   /// Nodes from `first` up to `last`, whose parent stands at `start`. With `exits`: nodes where the reading is complete.
   void run(const Reading& start, uint32_t first, uint32_t last, std::vector<uint32_t>* exits) {
     const std::vector<TokenTrie::Node>& nodes = trie_.nodes();
     if (first >= last) return;
     const size_t base = nodes[first].depth;
-    level(0) = start;
+    level(0).reading = start;
+    settle(&levels_[0]);
     for (uint32_t i = first; i < last;) {
       const TokenTrie::Node& node = nodes[i];
-      const size_t depth = node.depth - base;
-      if ((credit_->spent() && node.depth > 1) || (horizon_ > 0 && node.depth > horizon_)) {
+      if ((credit_->spent() && node.depth > 1) || (pushdown_.horizon > 0 && node.depth > pushdown_.horizon)) {
         i = node.skip;
         continue;
       }
-      Reading& to = level(depth + 1);  // may move the levels: before the other reference
-      const Reading& from = levels_[depth];
-      credit_->steps -= static_cast<int64_t>(from.tops.size());
-      stacks_.advance(from, node.byte, &to);
-      if (to.dead()) {
+      const size_t depth = node.depth - base;
+      Level& to = level(depth + 1);  // may move the levels: before the other reference
+      if (!advance(levels_[depth], node.byte, &to)) {
         i = node.skip;
         continue;
       }
       for (int32_t token = node.token; token >= 0; token = trie_.same_bytes(token)) set_bit(bits_, token);
-      if (to.complete && exits != nullptr && node.skip > i + 1) exits->push_back(i);
-      i = to.tops.empty() ? node.skip : i + 1;
+      const bool complete = to.row == nullptr && to.reading.complete;
+      if (complete && exits != nullptr && node.skip > i + 1) exits->push_back(i);
+      i = to.row == nullptr && to.reading.tops.empty() ? node.skip : i + 1;
     }
   }
 
  private:
-  Reading& level(size_t at) {
+  using Row = std::array<uint32_t, 256>;
+  struct Level {
+    Reading reading;           // where row is null
+    const Row* row = nullptr;  // of the only top's state
+    uint32_t frame = 0;
+  };
+
+  Level& level(size_t at) {
     if (levels_.size() <= at) levels_.resize(at + 1);
     return levels_[at];
   }
 
+  bool advance(const Level& from, uint8_t byte, Level* to) {
+    credit_->steps -= from.row != nullptr ? 1 : static_cast<int64_t>(from.reading.tops.size());
+    if (from.row == nullptr) {
+      stacks_.advance(from.reading, byte, &to->reading);
+    } else {
+      const uint32_t next = (*from.row)[byte];
+      if (next == kNoState) return false;
+      if (pushdown_.states[next].plain) {
+        to->row = row(next);
+        to->frame = from.frame;
+        return true;
+      }
+      stacks_.enter_only(next, from.frame, &to->reading);
+    }
+    settle(to);
+    return to->row != nullptr || !to->reading.dead();
+  }
+
+  void settle(Level* level) {
+    const Reading& reading = level->reading;
+    level->row = nullptr;
+    if (reading.complete || reading.tops.size() != 1) return;
+    level->row = row(reading.tops[0].state);
+    level->frame = reading.tops[0].frame;
+  }
+
+  const Row* row(uint32_t state) {
+    auto& slot = recent_[state % recent_.size()];
+    if (slot.second != nullptr && slot.first == state) return slot.second;
+    auto& row = rows_[state];
+    if (!row) {
+      row = std::make_unique<Row>();
+      row->fill(kNoState);
+      for (uint32_t i = pushdown_.states[state].first_edge; i < pushdown_.states[state + 1].first_edge; ++i)
+        std::fill(row->begin() + pushdown_.edges[i].low, row->begin() + pushdown_.edges[i].high + 1, pushdown_.edges[i].to);
+    }
+    slot = {state, row.get()};
+    return row.get();
+  }
+
   const TokenTrie& trie_;
   Stacks& stacks_;
+  const Pushdown& pushdown_;
   MaskCredit* credit_;
   std::vector<uint32_t>* bits_;
-  const uint32_t horizon_;
-  std::vector<Reading> levels_;
+  std::vector<Level> levels_;
+  std::unordered_map<uint32_t, std::unique_ptr<Row>> rows_;
+  std::array<std::pair<uint32_t, const Row*>, 64> recent_{};
 };
 
 GrammarMasks::GrammarMasks(std::shared_ptr<const Grammar> grammar, std::shared_ptr<const TokenTrie> trie)

@@ -77,12 +77,19 @@ void Stacks::advance(const Reading& from, uint8_t byte, Reading* to) {
   }
 }
 
+void Stacks::enter_only(uint32_t state, uint32_t frame, Reading* to) {
+  to->tops.clear();
+  to->complete = false;
+  enter(state, frame, to);
+  if (to->tops.size() <= static_cast<size_t>(limits::kGrammarStacks)) return;
+  to->tops.clear();
+  to->complete = false;
+}
+
 void Stacks::after_return(uint32_t frame, Reading* to) {
   to->tops.clear();
   to->complete = false;
-  if (frame == Frames::kBottom) return;
-  enter(frames_.return_state(frame), frames_.below(frame), to);
-  if (to->tops.size() > static_cast<size_t>(limits::kGrammarStacks)) to->tops.clear();
+  if (frame != Frames::kBottom) enter_only(frames_.return_state(frame), frames_.below(frame), to);
 }
 
 bool Stacks::start() {

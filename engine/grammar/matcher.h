@@ -58,6 +58,8 @@ class Stacks {
 
   /// `from` over one byte, into `to`.
   void advance(const Reading& from, uint8_t byte, Reading* to);
+  /// The reading that stands in one state.
+  void enter_only(uint32_t state, uint32_t frame, Reading* to);
   /// What follows the return from `frame`.
   void after_return(uint32_t frame, Reading* to);
   /// The one byte that can come next, or -1.

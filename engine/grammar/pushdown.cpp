@@ -207,7 +207,7 @@ class Refinement {
   mutable std::vector<uint32_t> left_, right_;
 };
 
-constexpr size_t kSharedFrom = 2048;  // smaller grammars have few masks anyway
+constexpr size_t kSharedFrom = 512;  // smaller grammars have few masks anyway
 constexpr uint32_t kHorizon = 32;     // bytes; longer tokens are left out of the masks of such grammars
 
 }  // namespace

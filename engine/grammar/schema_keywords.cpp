@@ -1,3 +1,4 @@
+// The tables. A row's note is what docs/compatibility.md says.
 #include "engine/grammar/schema_keywords.h"
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace slipstream::grammar {
@@ -31,5 +32,8 @@ struct StringFormat {
 
 std::span<const StringFormat> string_formats();
 const StringFormat* find_format(std::string_view name);
+
+/// Both tables as JSON.
+std::string schema_keywords_json();
 
 }  // namespace slipstream::grammar
