@@ -1,5 +1,6 @@
 """Outputs of random walks through the masks, judged by others: jsonschema for schemas, Python's re for regular expressions.
 Nothing of the engine is asked whether an output is right."""
+import ast
 import copy
 import datetime
 import json
@@ -77,6 +78,32 @@ def test_regular_expressions(grammar):
         assert len(walks) >= 6, pattern
         for walk in walks:
             assert re.fullmatch(pattern, walk["text"]), (pattern, walk["text"])
+
+
+ARITHMETIC = """
+root ::= sum
+sum ::= product (" "? [+-] " "? product)*
+product ::= atom ("*" atom){0,2}
+atom ::= [1-9] [0-9]{0,3} | "(" sum ")"   # numbers and brackets
+"""
+PALINDROME = 'root ::= "a" root "a" | "b" root "b" | "c"'
+CSV = 'root ::= row{1,3}\nrow ::= cell ("," cell)* "\\n"\ncell ::= [a-z]+ | "\\"" [^"\\n]* "\\""'
+
+
+def calculates(text):
+    """Python's own parser says that it is arithmetic."""
+    return all(isinstance(node, (ast.Expression, ast.BinOp, ast.Constant, ast.operator)) for node in ast.walk(ast.parse(text, mode="eval")))
+
+
+def test_grammars(grammar):
+    judges = [(ARITHMETIC, calculates), (PALINDROME, lambda t: t == t[::-1] and re.fullmatch("[ab]*c[ab]*", t)),
+              (CSV, lambda t: re.fullmatch(r'(?:(?:[a-z]+|"[^"\n]*")(?:,(?:[a-z]+|"[^"\n]*"))*\n){1,3}', t))]
+    answers = grammar.ask([{"kind": "ebnf", "text": text, "walks": 60, "seed": 8, "tokens": 30} for text, _ in judges])
+    for (text, judge), answer in zip(judges, answers):
+        ended = [walk["text"] for walk in answer["walks"] if walk["ended"]]
+        assert len(set(ended)) >= 8, text
+        for output in ended:
+            assert judge(output), (text, output)
 
 
 def test_patterns_of_schemas_search(grammar):
