@@ -164,8 +164,8 @@ std::shared_ptr<const GrammarMasks::StateMask> GrammarMasks::state_mask(uint32_t
   Reading start;
   start.tops.push_back({state, Frames::kBottom});
   Walk(*trie_, stacks, credit, &bits).run(start, 0, static_cast<uint32_t>(trie_->nodes().size()), &mask->exits);
-  for (uint32_t i = grammar_->states[state].first_token; i < grammar_->states[state + 1].first_token; ++i)
-    if (grammar_->tokens[i].token < trie_->vocab_size()) set_bit(&bits, grammar_->tokens[i].token);
+  mask->widest = std::max<size_t>(1, stacks.take_widest());
+  add_special(state, &bits);
   mask->tokens = TokenSet(bits);
   if (credit->spent()) return mask;  // not all of it: not for others
   const int64_t size = mask->tokens.bytes() + static_cast<int64_t>(mask->exits.capacity() * 4 + 96);
@@ -195,6 +195,37 @@ void GrammarMasks::make_room(int64_t bytes) {
   held_ = 0;
 }
 
+void GrammarMasks::add_special(uint32_t state, std::vector<uint32_t>* bits) const {
+  for (uint32_t i = grammar_->states[state].first_token; i < grammar_->states[state + 1].first_token; ++i)
+    if (grammar_->tokens[i].token < trie_->vocab_size()) set_bit(bits, grammar_->tokens[i].token);
+}
+
+bool GrammarMasks::add_apart(Stacks& stacks, const Reading& reading, MaskCredit* credit, std::vector<uint32_t>* bits) {
+  for (const Reading::Top& top : reading.tops)
+    if (stacks.frames().depth(top.frame) > limits::kGrammarStackDepth / 2) return false;
+  Walk walk(*trie_, stacks, credit, bits);
+  size_t widest = 0;
+  for (const Reading::Top& top : reading.tops) {
+    const auto mask = state_mask(top.state, credit);
+    mask->tokens.add_to(bits);
+    stacks.take_widest();
+    if (top.frame != Frames::kBottom && !mask->exits.empty()) {
+      Reading behind;
+      stacks.after_return(top.frame, &behind);
+      if (!behind.tops.empty())
+        for (const uint32_t exit : mask->exits) walk.run(behind, exit + 1, trie_->nodes()[exit].skip, nullptr);
+    }
+    widest += mask->widest + stacks.take_widest();
+    if (widest > static_cast<size_t>(limits::kGrammarStacks)) return false;
+  }
+  return true;
+}
+
+void GrammarMasks::add_together(Stacks& stacks, const Reading& reading, MaskCredit* credit, std::vector<uint32_t>* bits) {
+  Walk(*trie_, stacks, credit, bits).run(reading, 0, static_cast<uint32_t>(trie_->nodes().size()), nullptr);
+  for (const Reading::Top& top : reading.tops) add_special(top.state, bits);
+}
+
 std::shared_ptr<const TokenSet> GrammarMasks::tokens(Stacks& stacks, const Reading& reading, MaskCredit* credit) {
   std::u32string key;
   const bool kept = key_of(stacks, reading, &key);
@@ -204,15 +235,9 @@ std::shared_ptr<const TokenSet> GrammarMasks::tokens(Stacks& stacks, const Readi
     if (found != readings_.end()) return found->second;
   }
   std::vector<uint32_t> bits((static_cast<size_t>(trie_->vocab_size()) + 31) / 32, 0);
-  Walk walk(*trie_, stacks, credit, &bits);
-  for (const Reading::Top& top : reading.tops) {
-    const auto mask = state_mask(top.state, credit);
-    mask->tokens.add_to(&bits);
-    if (top.frame == Frames::kBottom || mask->exits.empty()) continue;
-    Reading behind;
-    stacks.after_return(top.frame, &behind);
-    if (behind.tops.empty()) continue;
-    for (const uint32_t exit : mask->exits) walk.run(behind, exit + 1, trie_->nodes()[exit].skip, nullptr);
+  if (!add_apart(stacks, reading, credit, &bits)) {
+    std::fill(bits.begin(), bits.end(), 0u);
+    add_together(stacks, reading, credit, &bits);
   }
   auto set = std::make_shared<TokenSet>(bits);
   if (!kept || credit->spent()) return set;

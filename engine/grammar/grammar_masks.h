@@ -63,9 +63,15 @@ class GrammarMasks {
   struct StateMask {
     TokenSet tokens;
     std::vector<uint32_t> exits;  // nodes with others below them
+    size_t widest = 1;            // the most tops on the way
   };
   class Walk;
 
+  /// From the masks of the tops' states. False when that is not exact: where bounds on depth or tops may come into play.
+  bool add_apart(Stacks& stacks, const Reading& reading, MaskCredit* credit, std::vector<uint32_t>* bits);
+  /// By one walk with the reading itself.
+  void add_together(Stacks& stacks, const Reading& reading, MaskCredit* credit, std::vector<uint32_t>* bits);
+  void add_special(uint32_t state, std::vector<uint32_t>* bits) const;
   std::shared_ptr<const StateMask> state_mask(uint32_t state, MaskCredit* credit);
   bool key_of(const Stacks& stacks, const Reading& reading, std::u32string* key) const;
   void make_room(int64_t bytes);

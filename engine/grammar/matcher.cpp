@@ -69,21 +69,24 @@ void Stacks::advance(const Reading& from, uint8_t byte, Reading* to) {
   for (const Reading::Top& top : from.tops) {
     const uint32_t next = pushdown_.next(top.state, byte);
     if (next != kNoState) enter(next, top.frame, to);
-    if (to->tops.size() > static_cast<size_t>(limits::kGrammarStacks)) {
-      to->tops.clear();
-      to->complete = false;
-      return;
-    }
+    if (too_wide(to)) return;
   }
+}
+
+/// Gives a reading up that has too many tops.
+bool Stacks::too_wide(Reading* to) {
+  widest_ = std::max(widest_, to->tops.size());
+  if (to->tops.size() <= static_cast<size_t>(limits::kGrammarStacks)) return false;
+  to->tops.clear();
+  to->complete = false;
+  return true;
 }
 
 void Stacks::enter_only(uint32_t state, uint32_t frame, Reading* to) {
   to->tops.clear();
   to->complete = false;
   enter(state, frame, to);
-  if (to->tops.size() <= static_cast<size_t>(limits::kGrammarStacks)) return;
-  to->tops.clear();
-  to->complete = false;
+  too_wide(to);
 }
 
 void Stacks::after_return(uint32_t frame, Reading* to) {

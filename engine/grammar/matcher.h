@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/grammar/pushdown.h"
@@ -21,6 +22,7 @@ class Frames {
   uint32_t push(uint32_t return_state, uint32_t below);
   uint32_t return_state(uint32_t frame) const { return frames_[frame].return_state; }
   uint32_t below(uint32_t frame) const { return frames_[frame].below; }
+  uint32_t depth(uint32_t frame) const { return frames_[frame].depth; }
   size_t size() const { return frames_.size(); }
 
  private:
@@ -65,6 +67,9 @@ class Stacks {
   /// The one byte that can come next, or -1.
   int only_byte(const Reading& reading) const;
 
+  /// The most tops since the last call, given-up ones included.
+  size_t take_widest() { return std::exchange(widest_, 0); }
+
   Frames& frames() { return frames_; }
   const Frames& frames() const { return frames_; }
   const Pushdown& pushdown() const { return pushdown_; }
@@ -72,11 +77,13 @@ class Stacks {
  private:
   void enter(uint32_t state, uint32_t frame, Reading* to);
   void enter_all(Reading* to);
+  bool too_wide(Reading* to);
 
   const Pushdown& pushdown_;
   Frames frames_;
   Reading reading_, scratch_, other_;
   std::vector<Reading::Top> open_, seen_;
+  size_t widest_ = 0;
 };
 
 }  // namespace slipstream::grammar

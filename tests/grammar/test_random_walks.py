@@ -87,7 +87,7 @@ product ::= atom ("*" atom){0,2}
 atom ::= [1-9] [0-9]{0,3} | "(" sum ")"   # numbers and brackets
 """
 PALINDROME = 'root ::= "a" root "a" | "b" root "b" | "c"'
-CSV = 'root ::= row{1,3}\nrow ::= cell ("," cell)* "\\n"\ncell ::= [a-z]+ | "\\"" [^"\\n]* "\\""'
+CSV = 'root ::= row{1,3}\nrow ::= cell ("," cell){0,2} "\\n"\ncell ::= [a-z]{1,6} | "\\"" [^"\\n]{0,9} "\\""'
 
 
 def calculates(text):

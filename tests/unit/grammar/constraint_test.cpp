@@ -57,15 +57,18 @@ struct Bound {
   }
 };
 
-void check_walks(const Format& format, int walks) {
+/// Walks from behind `start`. Only bounds (of depth, of readings) can lead to a dead end.
+void check_walks(const Format& format, int walks, const std::string& start = {}, bool bounded = false) {
   const Bound bound(format);
   std::mt19937 random(7);
   for (int walk = 0; walk < walks; ++walk) {
     auto constraint = bound.start();
-    std::vector<int32_t> text;
+    std::vector<int32_t> text = ids(*bound.tokenizer, start);
+    for (const int32_t token : text) constraint.accept(token);
     for (int step = 0; step < 25 && !constraint.ended(); ++step) {
       const std::vector<int32_t> allowed = bound.allowed(constraint);
       REQUIRE(allowed == bound.twin(text));
+      if (bounded && allowed.empty()) break;
       REQUIRE_FALSE(allowed.empty());
       const int32_t token = allowed[random() % allowed.size()];
       if (bound.trie->is_end(token)) break;
@@ -74,6 +77,12 @@ void check_walks(const Format& format, int walks) {
     }
     CHECK(!text.empty());
   }
+}
+
+std::string repeated(const std::string& text, int count) {
+  std::string out;
+  for (int i = 0; i < count; ++i) out += text;
+  return out;
 }
 
 void accept(const Bound& bound, grammar::GrammarConstraint& constraint, std::string_view text) {
@@ -92,6 +101,14 @@ TEST_CASE("masks equal what reading every token alone allows") {
                                                       {Format::special_token(kStart), Format::regex("[ab]*"), Format::special_token(kEnd + 1)}}, {});
   REQUIRE(tags.ok());
   check_walks(*tags, 8);
+}
+
+TEST_CASE("masks refuse what the bounds on depth and readings refuse") {
+  check_walks(Format::ebnf("root ::= \"[\" root \"]\" | \"\\\"\""), 3, std::string(limits::kGrammarStackDepth - 4, '['), true);
+  check_walks(Format::json_object(), 2, repeated("{\"name\":", 60));
+  const Format ambiguous = Format::ebnf("root ::= x\nx ::= \"a\" x \"\" | \"a\" x x \"b\"? | \"ab\" x y | \"a\"\ny ::= \"\" | \"b\" y | \"b\" x");
+  check_walks(ambiguous, 6, {}, true);
+  check_walks(ambiguous, 4, "aa", true);
 }
 
 TEST_CASE("control tokens match no text; end tokens come when the output is complete") {
