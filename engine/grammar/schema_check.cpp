@@ -65,8 +65,8 @@ void SchemaDocument::check_value(const Json& schema, const std::string& keyword,
   if (want != nullptr) return fail(schema, keyword, keyword + " is " + shown(value) + "; it must be " + want);
   if (keyword.starts_with("min") || keyword.starts_with("max")) {
     const bool count = keyword != "minimum" && keyword != "maximum";
-    if (count && value > limits::kGrammarRepeat && keyword.starts_with("min"))
-      fail(schema, keyword, keyword + " is " + shown(value) + "; at most " + std::to_string(limits::kGrammarRepeat) + " is supported");
+    const int64_t most = keyword.starts_with("min") ? limits::kGrammarRepeat : int64_t{1} << 40;
+    if (count && value > most) fail(schema, keyword, keyword + " is " + shown(value) + "; at most " + std::to_string(most) + " is supported");
   }
   if (keyword == "format" && find_format(value.get<std::string>()) == nullptr) {
     std::string known;

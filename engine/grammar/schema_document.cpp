@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -82,7 +83,7 @@ uint32_t type_of(const Json& value) {
   if (value.is_null()) return kNull;
   if (value.is_boolean()) return kBoolean;
   if (value.is_number_integer()) return kInteger;
-  if (value.is_number()) return value.get<double>() == static_cast<double>(static_cast<int64_t>(value.get<double>())) ? kInteger : kNumber;
+  if (value.is_number()) return std::trunc(value.get<double>()) == value.get<double>() ? kInteger : kNumber;
   if (value.is_string()) return kString;
   return value.is_array() ? kArray : kObject;
 }
