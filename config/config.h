@@ -21,6 +21,7 @@ struct ServerConfig {
   std::string metrics_api_key;
   std::vector<std::string> allowed_origins;  // CORS; empty: no CORS headers
   bool web_page = true;                    // the chat page at /
+  int32_t response_store_mb = 64;          // stored responses of /v1/responses; 0: none
   int32_t max_streams = 256;               // handlers at once; health is served beside them
   int32_t max_connections = 1024;
   int32_t shutdown_timeout_s = 25;

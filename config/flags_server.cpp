@@ -23,6 +23,9 @@ std::vector<Flag> server_flags() {
   rows.push_back({.name = "web-page", .field = SLIP_FIELD(server.web_page), .group = http,
                   .help = "Serve a small chat page at /; it asks for the API key when one is set.",
                   .aliases = {{"webui"}}});
+  rows.push_back({.name = "response-store-mb", .field = SLIP_FIELD(server.response_store_mb), .group = http, .metavar = "MB",
+                  .help = "Memory for responses that ask for store: true; the least recently used go first, 0 stores none.",
+                  .min = 0, .max = 1 << 20});
   rows.push_back({.name = "max-streams", .field = SLIP_FIELD(server.max_streams), .group = http, .metavar = "N",
                   .help = "Requests handled at once; health is served beside them.", .min = 1, .max = 65536,
                   .aliases = {{"threads-http"}}});

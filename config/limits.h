@@ -64,6 +64,11 @@ inline constexpr int64_t kOutputTokensPerRequest = 1 << 20;          // choices 
 inline constexpr int64_t kLogprobEntriesPerRequest = 1 << 22;        // … times 1 + top_logprobs: what an answer holds
 inline constexpr int32_t kCacheSaltBytes = 1024;
 inline constexpr int32_t kRequestIdBytes = 128;
+inline constexpr int32_t kStopSequences = 32;                         // /v1/messages
+inline constexpr int32_t kMetadataPairs = 16;                         // /v1/responses, as OpenAI bounds them
+inline constexpr int32_t kMetadataKeyBytes = 64;
+inline constexpr int32_t kMetadataValueBytes = 512;
+inline constexpr int32_t kInputItemsPage = 100;                       // GET /v1/responses/{id}/input_items
 
 // ---- grammars (structured output, tools) ----
 inline constexpr int64_t kGrammarSourceBytes = 64 << 10;     // all schemas, patterns and texts of one grammar together

@@ -23,7 +23,7 @@ void add_cors(const HttpRequest& request, const std::vector<std::string>& allowe
   if (!is_allowed) return;
   // keys travel in a header, not in cookies: no credentials are allowed, so "*" is safe to answer
   response->headers.emplace_back("Access-Control-Allow-Origin", any ? "*" : origin);
-  response->headers.emplace_back("Access-Control-Expose-Headers", "x-request-id, retry-after");
+  response->headers.emplace_back("Access-Control-Expose-Headers", "x-request-id, request-id, retry-after");
 }
 
 HttpResponse preflight(const HttpRequest& request, const std::vector<std::string>& allowed) {
@@ -31,7 +31,7 @@ HttpResponse preflight(const HttpRequest& request, const std::vector<std::string
   response.status = 204;
   bool any = false;
   if (!allows(allowed, request.header("origin"), &any)) return response;
-  response.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+  response.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
   // the clients' own fields (x-stainless-…) are not known in advance: answer what was asked for, if it is a field list
   std::string wanted(request.header("access-control-request-headers"));
   const bool plain = !wanted.empty() && wanted.size() <= 1024 &&

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "engine/base/log.h"
+#include "server/api/messages_error.h"
 #include "server/api/response_writer.h"
 #include "server/build_info.h"
 #include "server/cors.h"
@@ -66,16 +67,24 @@ struct Edge::Route {
   Kind kind = Kind::kEndpoint;
   HttpResponse (*run)(api::Call&) = nullptr;
   std::string_view alternative;  // kNotServed
+  bool deletes = false;          // takes DELETE beside GET
 };
 
 const Edge::Route* Edge::find_route(std::string_view path) {
   using K = Route::Kind;
-  static constexpr std::string_view kChatInstead = "use /v1/chat/completions";
   static const Route routes[] = {
       {"/v1/chat/completions", "chat_completions", true, K::kEndpoint, api::chat_completions, ""},
       {"/chat/completions", "chat_completions", true, K::kEndpoint, api::chat_completions, ""},
       {"/v1/completions", "completions", true, K::kEndpoint, api::completions, ""},
       {"/completions", "completions", true, K::kEndpoint, api::completions, ""},
+      {"/v1/responses", "responses", true, K::kEndpoint, api::responses, ""},
+      {"/responses", "responses", true, K::kEndpoint, api::responses, ""},
+      {"/v1/responses/input_tokens", "response_input_tokens", true, K::kEndpoint, api::response_input_tokens, ""},
+      {"/responses/input_tokens", "response_input_tokens", true, K::kEndpoint, api::response_input_tokens, ""},
+      {"/v1/messages", "messages", true, K::kEndpoint, api::messages, ""},
+      {"/messages", "messages", true, K::kEndpoint, api::messages, ""},
+      {"/v1/messages/count_tokens", "count_message_tokens", true, K::kEndpoint, api::count_message_tokens, ""},
+      {"/messages/count_tokens", "count_message_tokens", true, K::kEndpoint, api::count_message_tokens, ""},
       {"/v1/models", "models", false, K::kEndpoint, api::models, ""},
       {"/models", "models", false, K::kEndpoint, api::models, ""},
       {"/v1/tokenize", "tokenize", true, K::kEndpoint, api::tokenize, ""},
@@ -94,11 +103,8 @@ const Edge::Route* Edge::find_route(std::string_view path) {
       {"/metrics", "metrics", false, K::kMetrics, nullptr, ""},
       {"/", "page", false, K::kPage, nullptr, ""},
       {"/version", "version", false, K::kBuild, nullptr, ""},
-      {"/v1/responses", "not_served", true, K::kNotServed, nullptr, kChatInstead},
-      {"/v1/responses/input_tokens", "not_served", true, K::kNotServed, nullptr, "use /tokenize with messages"},
-      {"/v1/responses/compact", "not_served", true, K::kNotServed, nullptr, kChatInstead},
-      {"/v1/messages", "not_served", true, K::kNotServed, nullptr, kChatInstead},
-      {"/v1/messages/count_tokens", "not_served", true, K::kNotServed, nullptr, "use /tokenize with messages"},
+      {"/v1/responses/compact", "not_served", true, K::kNotServed, nullptr, "send a shorter conversation as the input"},
+      {"/v1/messages/batches", "not_served", true, K::kNotServed, nullptr, "send the requests at once; they are batched"},
       {"/v1/embeddings", "not_served", true, K::kNotServed, nullptr, "run an embedding server beside this one"},
       {"/embeddings", "not_served", true, K::kNotServed, nullptr, "run an embedding server beside this one"},
       {"/v1/audio/transcriptions", "not_served", true, K::kNotServed, nullptr, "only text is served"},
@@ -129,10 +135,22 @@ const Edge::Route* Edge::find_route(std::string_view path) {
   static const Route one_model{"/v1/models/", "models", false, K::kEndpoint, api::models, ""};
   if ((path.starts_with("/v1/models/") && path.size() > 11) || (path.starts_with("/models/") && path.size() > 8))
     return &one_model;
-  static const Route one_response{"/v1/responses/", "not_served", false, K::kNotServed, nullptr,
-                                  "nothing is stored; use /v1/chat/completions, and close the connection to cancel"};
-  if (path.starts_with("/v1/responses/")) return &one_response;
-  return nullptr;
+  return find_stored_route(path);
+}
+
+const Edge::Route* Edge::find_stored_route(std::string_view path) {
+  using K = Route::Kind;
+  static const Route response{"/v1/responses/", "stored_response", false, K::kEndpoint, api::stored_response, "", true};
+  static const Route items{"/v1/responses/", "response_input_items", false, K::kEndpoint, api::response_input_items, ""};
+  static const Route cancel{"/v1/responses/", "cancel_response", true, K::kEndpoint, api::cancel_response, ""};
+  if (path.starts_with("/v1/")) path.remove_prefix(3);
+  if (!path.starts_with("/responses/")) return nullptr;
+  path.remove_prefix(11);
+  const size_t slash = path.find('/');
+  if (path.empty() || slash == 0) return nullptr;
+  if (slash == std::string_view::npos) return &response;
+  const std::string_view rest = path.substr(slash);
+  return rest == "/input_items" ? &items : rest == "/cancel" ? &cancel : nullptr;
 }
 
 Edge::Edge(ServerConfig config, Auth auth)
@@ -167,7 +185,8 @@ HttpResponse Edge::filter(const HttpRequest& request) {
   const std::string id = request_id_of(request);
   auto record = std::make_shared<api::CallRecord>();
   record->error_code = "invalid_api_key";
-  HttpResponse response = api::error_response(
+  HttpResponse response = api::error_for(
+      request.path,
       {{ErrorCode::kInvalidArgument,
         verdict.key_given ? "the API key is not valid"
                           : "an API key is needed: send Authorization: Bearer KEY or X-Api-Key: KEY",
@@ -201,23 +220,25 @@ HttpResponse Edge::route(const HttpRequest& request, PeerWatch& peer, const std:
                          const std::shared_ptr<api::CallRecord>& record, const Route* found) {
   const auto refuse = [&](const ApiError& error) {
     record->error_code = error.code;
-    return api::error_response(error, request_id);
+    return api::error_for(request.path, error, request_id);
   };
   if (request.method == "OPTIONS") return preflight(request, config_.allowed_origins);
   if (!found || (found->kind == Route::Kind::kPage && !config_.web_page))
     return refuse({{ErrorCode::kNotFound, "there is no such route; see /v1/models, /v1/chat/completions, "
-                                          "/v1/completions, /tokenize, /health, /metrics", {}},
+                                          "/v1/completions, /v1/responses, /v1/messages, /tokenize, /health, /metrics", {}},
                    404, "not_found"});
-  const bool is_get = request.method == "GET" || request.method == "HEAD";
+  const bool is_get = request.method == "GET" || request.method == "HEAD" || (found->deletes && request.method == "DELETE");
   if (found->kind == Route::Kind::kNotServed)
     return refuse({{ErrorCode::kUnsupported,
                     std::string(found->path) + " is not served: " + std::string(found->alternative), {}},
                    404, "unsupported_endpoint"});
   if (found->post ? request.method != "POST" : !is_get) {
     HttpResponse response =
-        refuse({{ErrorCode::kInvalidArgument, std::string("this route takes ") + (found->post ? "POST" : "GET"), {}},
+        refuse({{ErrorCode::kInvalidArgument, std::string("this route takes ") + (found->post ? "POST" : found->deletes ? "GET or DELETE" : "GET"), {}},
                 405, "method_not_allowed"});
-    response.headers.emplace_back("Allow", found->post ? "POST, OPTIONS" : "GET, HEAD, OPTIONS");
+    response.headers.emplace_back("Allow", found->post      ? "POST, OPTIONS"
+                                            : found->deletes ? "GET, HEAD, DELETE, OPTIONS"
+                                                             : "GET, HEAD, OPTIONS");
     return response;
   }
   switch (found->kind) {
@@ -258,6 +279,7 @@ HttpResponse Edge::finish(const HttpRequest& request, HttpResponse response, con
                           const std::shared_ptr<api::CallRecord>& record, const char* route_name) {
   const std::string request_id = record->request_id.empty() ? given_id : record->request_id;
   response.headers.emplace_back("x-request-id", request_id);
+  if (api::is_messages_path(request.path)) response.headers.emplace_back("request-id", request_id);  // what its clients read
   add_cors(request, config_.allowed_origins, &response);
   const auto start = request.arrival != Clock::time_point{} ? request.arrival : Clock::now();
   const auto log_line = [this, method = request.method, path = request.path, remote = request.remote, request_id,

@@ -45,6 +45,7 @@ class Edge {
  private:
   struct Route;
   static const Route* find_route(std::string_view path);
+  static const Route* find_stored_route(std::string_view path);
   HttpResponse route(const HttpRequest& request, PeerWatch& peer, const std::string& request_id,
                      const std::shared_ptr<api::CallRecord>& record, const Route* found);
   HttpResponse finish(const HttpRequest& request, HttpResponse response, const std::string& given_id,

@@ -222,7 +222,7 @@ class HttpServer::Reactor {
       ++accepted_;
       if (static_cast<int>(connections_.size()) >= options_.max_connections && !evict_idle()) {
         ++refused_busy_;
-        const HttpResponse page = options_.error_page(503, "too many connections");
+        const HttpResponse page = options_.error_page("", 503, "too many connections");
         send_all(fd.get(), closing_answer(page), milliseconds(0));
         ::shutdown(fd.get(), SHUT_WR);
         continue;
@@ -285,7 +285,7 @@ class HttpServer::Reactor {
       case RequestParser::State::kFailed: {
         ++malformed_;
         buffered_bodies_ -= static_cast<int64_t>(c->parser.body_bytes());
-        const HttpResponse page = options_.error_page(c->parser.status(), c->parser.reason());
+        const HttpResponse page = options_.error_page(c->parser.request().path, c->parser.status(), c->parser.reason());
         return answer_and_close(c, page);
       }
       case RequestParser::State::kDone: return dispatch(c);
@@ -294,7 +294,7 @@ class HttpServer::Reactor {
     if (buffered_bodies_ > limits::kBufferedBodiesBytes && c->parser.body_bytes() > 0) {
       ++refused_busy_;
       buffered_bodies_ -= static_cast<int64_t>(c->parser.body_bytes());
-      answer_and_close(c, options_.error_page(503, "too many request bodies are being received"));
+      answer_and_close(c, options_.error_page(c->parser.request().path, 503, "too many request bodies are being received"));
     }
   }
 
@@ -345,7 +345,7 @@ class HttpServer::Reactor {
       }
     }
     ++refused_busy_;
-    answer_and_close(c, options_.error_page(503, "all workers are busy"));
+    answer_and_close(c, options_.error_page(c->request.path, 503, "all workers are busy"));
   }
 
   /// Connections whose worker is done.
@@ -461,7 +461,7 @@ class HttpServer::Reactor {
     for (const ConnectionPtr& c : slow) drop(c);
     for (const ConnectionPtr& c : late) {
       buffered_bodies_ -= static_cast<int64_t>(c->parser.body_bytes());
-      answer_and_close(c, options_.error_page(408, "the request did not arrive in time"));
+      answer_and_close(c, options_.error_page(c->parser.request().path, 408, "the request did not arrive in time"));
     }
   }
 

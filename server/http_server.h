@@ -20,7 +20,7 @@ struct HttpServerOptions {
   HttpHandler handler;
   HttpHeaderFilter filter;       // may be empty
   /// Body of an answer that the connection layer gives itself (400, 408, 413, 414, 431, 503 …).
-  std::function<HttpResponse(int status, const std::string& reason)> error_page;
+  std::function<HttpResponse(std::string_view path, int status, const std::string& reason)> error_page;
 };
 
 struct HttpServerStats {

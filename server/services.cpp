@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "server/api/response_store.h"
 #include "server/build_info.h"
 #include "server/sha256.h"
 
@@ -24,6 +25,7 @@ void complete(Services* services) {
   const EngineConfig& engine = services->config.engine;
   services->output_format = std::make_shared<const output::OutputFormat>(output::find_output_format(
       services->chat_template.get(), *services->tokenizer, engine.reasoning_parser, engine.tool_call_parser));
+  services->responses = std::make_shared<api::ResponseStore>(int64_t{services->config.server.response_store_mb} << 20);
 }
 
 }  // namespace slipstream

@@ -16,6 +16,10 @@
 
 namespace slipstream {
 
+namespace api {
+class ResponseStore;
+}
+
 /// Facts about the served model that clients and operators may see.
 struct ModelInfo {
   std::vector<std::string> names;      // the first is canonical
@@ -44,9 +48,10 @@ struct Services {
   std::string fingerprint;                             // system_fingerprint
   int64_t longest_token_bytes = 1;                     // of the vocabulary: bounds tokens by bytes
   std::shared_ptr<const output::OutputFormat> output_format;  // how the model writes thoughts and calls; never null
+  std::shared_ptr<api::ResponseStore> responses;       // never null
 };
 
-/// Fills fingerprint, longest_token_bytes, output_format and model.created from the rest.
+/// Fills fingerprint, longest_token_bytes, output_format, responses and model.created from the rest.
 void complete(Services* services);
 
 }  // namespace slipstream

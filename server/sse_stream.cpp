@@ -43,7 +43,7 @@ StreamOutcome stream_generation(api::Generation& generation, api::AnswerFormat& 
       if (seen_progress < 0 && silent >= std::chrono::seconds(1))
         seen_progress = progress();
       else if (seen_progress >= 0 && silent >= keep_alive && progress() != seen_progress)
-        out = ": keep-alive\n\n";
+        format.keep_alive(&out);
     }
     if (peer.gone()) format.fail(api::client_closed_error(), request_id, &out);
     if (!flush() || peer.gone()) {

@@ -14,6 +14,8 @@ class AnswerFormat {
  public:
   virtual ~AnswerFormat() = default;
 
+  /// Each piece of what will be a whole answer, in the order in which they came: for formats whose answers keep that order.
+  virtual void collect(const ChoicePiece&) {}
   /// The body of a whole answer.
   virtual std::string whole(const std::vector<FinishedChoice>& choices, const Generation& generation) = 0;
 
@@ -25,6 +27,9 @@ class AnswerFormat {
   virtual void end(const Generation& generation, std::string* out) = 0;
   /// In place of what was still to come. The stream ends here.
   virtual void fail(const ApiError& error, const std::string& request_id, std::string* out) = 0;
+
+  /// What a stream says while there is nothing to say. A comment is nothing to every reader of events.
+  virtual void keep_alive(std::string* out) { *out += ": keep-alive\n\n"; }
 
   /// An error in place of a whole answer, in the endpoint's shape.
   virtual HttpResponse refusal(const ApiError& error, const std::string& request_id) {

@@ -45,5 +45,12 @@ HttpResponse detokenize(Call& call);
 HttpResponse apply_template(Call& call);
 HttpResponse tokenizer_info(Call& call);
 HttpResponse info(Call& call);
+HttpResponse responses(Call& call);
+HttpResponse response_input_tokens(Call& call);
+HttpResponse stored_response(Call& call);  // GET and DELETE
+HttpResponse response_input_items(Call& call);
+HttpResponse cancel_response(Call& call);
+HttpResponse messages(Call& call);
+HttpResponse count_message_tokens(Call& call);
 
 }  // namespace slipstream::api

@@ -5,33 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "config/limits.h"
+#include "server/api/parameter_rows.h"
 
 namespace slipstream::api {
 namespace {
 
-constexpr Treatment U = Treatment::kUsed, A = Treatment::kAccepted, R = Treatment::kRefused;
-
-constexpr Parameter number(const limits::IntBound& bound, Endpoint endpoints, std::string_view note,
-                           std::string_view name = "") {
-  return {name.empty() ? std::string_view(bound.field) : name, endpoints, U, Type::kInt,
-          static_cast<double>(bound.min), static_cast<double>(bound.max), false, note, "",
-          name.empty() ? std::string_view() : std::string_view(bound.field)};
-}
-constexpr Parameter number(const limits::FloatBound& bound, std::string_view note, bool min_excluded = false,
-                           std::string_view name = "") {
-  return {name.empty() ? std::string_view(bound.field) : name, kBoth, U, Type::kFloat, bound.min, bound.max,
-          min_excluded, note, "", name.empty() ? std::string_view() : std::string_view(bound.field)};
-}
-constexpr Parameter used(std::string_view name, Endpoint endpoints, Type type, std::string_view note) {
-  return {name, endpoints, U, type, 0, 0, false, note};
-}
-constexpr Parameter accepted(std::string_view name, Endpoint endpoints, Type type, std::string_view note) {
-  return {name, endpoints, A, type, 0, 0, false, note};
-}
-constexpr Parameter refused(std::string_view name, Endpoint endpoints, std::string_view note,
-                            std::string_view neutral = "") {
-  return {name, endpoints, R, Type::kAny, 0, 0, false, note, neutral};
-}
+using namespace rows;
 
 constexpr std::string_view kNoGrammar = "constrained decoding is not served yet; ask for the format in the prompt";
 constexpr std::string_view kNoMedia = "only text is served";
@@ -55,14 +34,14 @@ constexpr Parameter kTable[] = {
     used("no_stop_trim", kBoth, Type::kBool, "as include_stop_str_in_output (SGLang)"),
     used("skip_special_tokens", kBoth, Type::kBool, "default true"),
     // ---- sampling ----
-    number(limits::kTemperature, "0 is greedy"),
-    number(limits::kTopP, "nucleus; must be above 0", true),
+    number(limits::kTemperature, kBoth, "0 is greedy"),
+    number(limits::kTopP, kBoth, "nucleus; must be above 0", true),
     number(limits::kTopK, kBoth, "0 and -1: off"),
-    number(limits::kMinP, "share of the best token's probability"),
-    number(limits::kPresencePenalty, "additive, once per token seen in the output"),
-    number(limits::kFrequencyPenalty, "additive, per occurrence in the output"),
-    number(limits::kRepetitionPenalty, "multiplicative, over prompt and output"),
-    number(limits::kRepetitionPenalty, "as repetition_penalty (llama.cpp)", false, "repeat_penalty"),
+    number(limits::kMinP, kBoth, "share of the best token's probability"),
+    number(limits::kPresencePenalty, kBoth, "additive, once per token seen in the output"),
+    number(limits::kFrequencyPenalty, kBoth, "additive, per occurrence in the output"),
+    number(limits::kRepetitionPenalty, kBoth, "multiplicative, over prompt and output"),
+    number(limits::kRepetitionPenalty, kBoth, "as repetition_penalty (llama.cpp)", false, "repeat_penalty"),
     used("logit_bias", kBoth, Type::kObject, "token id to -100..100; at most 1024 entries"),
     number(limits::kSeed, kBoth, "same seed, same text; drawn and logged when absent"),
     number(limits::kN, kBoth, "choices; times prompts at most 64, times max_tokens at most 1048576"),
@@ -172,46 +151,57 @@ constexpr Parameter kTable[] = {
     refused("custom_logit_processor", kBoth, "code in a request is not run; use logit_bias"),
 };
 
-const char* text_of(Treatment t) { return t == U ? "used" : t == A ? "accepted" : "refused"; }
+const char* text_of(Treatment t) { return t == Treatment::kUsed ? "used" : t == Treatment::kAccepted ? "accepted" : "refused"; }
 const char* text_of(Type t) {
   constexpr const char* names[] = {"any", "bool", "int", "float", "string", "list", "object", "string or list"};
   return names[static_cast<int>(t)];
+}
+
+nlohmann::ordered_json row_of(const Parameter& p) {
+  nlohmann::ordered_json row;
+  row["name"] = p.name;
+  row["chat"] = (p.endpoints & kChat) != 0;
+  row["completions"] = (p.endpoints & kCompletions) != 0;
+  row["responses"] = (p.endpoints & kResponses) != 0;
+  row["messages"] = (p.endpoints & kMessages) != 0;
+  row["treatment"] = text_of(p.treatment);
+  row["type"] = text_of(p.type);
+  if (p.min != 0 || p.max != 0) {
+    if (p.type == Type::kInt) {  // 2^63 - 1 is not a double
+      row["min"] = p.name == "seed" ? limits::kSeed.min : static_cast<int64_t>(p.min);
+      row["max"] = p.name == "seed" ? limits::kSeed.max : static_cast<int64_t>(p.max);
+    } else {
+      row["min"] = p.min;
+      row["max"] = p.max;
+    }
+    row["min_excluded"] = p.min_excluded;
+  }
+  if (!p.alias_of.empty()) row["alias_of"] = p.alias_of;
+  if (!p.neutral.empty()) row["neutral"] = p.neutral;
+  row["note"] = p.note;
+  return row;
 }
 
 }  // namespace
 
 std::span<const Parameter> parameters() { return kTable; }
 
+std::span<const Parameter> parameters_of(Endpoint endpoint) {
+  if (endpoint & kResponses) return responses_parameters();
+  if (endpoint & kMessages) return messages_parameters();
+  return kTable;
+}
+
 const Parameter* find_parameter(std::string_view name, Endpoint endpoint) {
-  for (const Parameter& p : kTable)
+  for (const Parameter& p : parameters_of(endpoint))
     if (p.name == name && (p.endpoints & endpoint)) return &p;
   return nullptr;
 }
 
 std::string parameter_table_json() {
   auto rows = nlohmann::ordered_json::array();
-  for (const Parameter& p : kTable) {
-    nlohmann::ordered_json row;
-    row["name"] = p.name;
-    row["chat"] = (p.endpoints & kChat) != 0;
-    row["completions"] = (p.endpoints & kCompletions) != 0;
-    row["treatment"] = text_of(p.treatment);
-    row["type"] = text_of(p.type);
-    if (p.min != 0 || p.max != 0) {
-      if (p.type == Type::kInt) {  // 2^63 - 1 is not a double
-        row["min"] = p.name == "seed" ? limits::kSeed.min : static_cast<int64_t>(p.min);
-        row["max"] = p.name == "seed" ? limits::kSeed.max : static_cast<int64_t>(p.max);
-      } else {
-        row["min"] = p.min;
-        row["max"] = p.max;
-      }
-      row["min_excluded"] = p.min_excluded;
-    }
-    if (!p.alias_of.empty()) row["alias_of"] = p.alias_of;
-    if (!p.neutral.empty()) row["neutral"] = p.neutral;
-    row["note"] = p.note;
-    rows.push_back(std::move(row));
-  }
+  for (const auto& table : {parameters(), responses_parameters(), messages_parameters()})
+    for (const Parameter& p : table) rows.push_back(row_of(p));
   return rows.dump(1);
 }
 

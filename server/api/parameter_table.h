@@ -1,4 +1,5 @@
-// Every request parameter of /v1/chat/completions and /v1/completions that we know, with what we do about it. The
+// Every request parameter of the generation endpoints that we know, with what we do about it; those of /v1/responses and
+// /v1/messages stand in files of their own. The
 // schema checks, docs/compatibility.md and the limit tests are made from this table; a name that is not here is
 // unknown: accepted, counted and logged once.
 #pragma once
@@ -18,7 +19,7 @@ enum class Treatment : uint8_t {
 
 enum class Type : uint8_t { kAny, kBool, kInt, kFloat, kString, kList, kObject, kStringOrList };
 
-enum Endpoint : uint8_t { kChat = 1, kCompletions = 2, kBoth = 3 };
+enum Endpoint : uint8_t { kChat = 1, kCompletions = 2, kBoth = 3, kResponses = 4, kMessages = 8 };
 
 struct Parameter {
   std::string_view name;
@@ -32,10 +33,15 @@ struct Parameter {
   std::string_view alias_of = "";
 };
 
+/// Of chat and completions.
 std::span<const Parameter> parameters();
+std::span<const Parameter> responses_parameters();
+std::span<const Parameter> messages_parameters();
+/// The table that holds an endpoint's rows.
+std::span<const Parameter> parameters_of(Endpoint endpoint);
 /// Null for an unknown name, or one of the other endpoint only.
 const Parameter* find_parameter(std::string_view name, Endpoint endpoint);
-/// The table as a JSON array, for docs and tests.
+/// All tables as one JSON array, for docs and tests.
 std::string parameter_table_json();
 
 }  // namespace slipstream::api

@@ -199,6 +199,12 @@ Result<std::vector<int32_t>> tokenize_chat(const Services& services, const Gener
   return tokenize_segments(services, segments);
 }
 
+Result<int64_t> count_chat_tokens(const Services& services, const GenerationRequest& request) {
+  SLIP_TRY(const auto segments, render_chat(services, request));
+  SLIP_TRY(const auto ids, services.tokenizer->encode(segments));
+  return static_cast<int64_t>(ids.size());
+}
+
 Result<std::vector<int32_t>> tokenize_text(const Services& services, const std::string& text, bool add_special) {
   SLIP_RETURN_IF_ERROR(check_prompt_bytes(services, static_cast<int64_t>(text.size())));
   SLIP_TRY(auto ids, services.tokenizer->encode(text, /*parse_special=*/false));

@@ -18,6 +18,9 @@ Result<std::vector<int32_t>> tokenize_chat(const Services& services, const Gener
 /// tokenize_chat, and into `request` how its answers are divided: every endpoint that answers messages calls this.
 Result<std::vector<int32_t>> prepare_chat(const Services& services, GenerationRequest* request);
 
+/// How many tokens tokenize_chat would give, whether or not the context can hold them.
+Result<int64_t> count_chat_tokens(const Services& services, const GenerationRequest& request);
+
 /// A plain prompt: no special tokens are read from the text; led by bos where the vocabulary asks for it.
 Result<std::vector<int32_t>> tokenize_text(const Services& services, const std::string& text, bool add_special);
 

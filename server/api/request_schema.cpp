@@ -4,159 +4,23 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 
 #include "config/limits.h"
+#include "server/api/request_fields.h"
 #include "server/json_guard.h"
 #include "server/request_id.h"
 
 namespace slipstream::api {
 namespace {
 
-/// The number as an exact 64-bit integer; empty when it is none. 10.0 counts as 10, as JSON has one number type.
-std::optional<int64_t> exact_integer(const Json& value) {
-  if (value.is_number_unsigned()) {
-    const auto v = value.get<uint64_t>();
-    if (v > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
-    return static_cast<int64_t>(v);
-  }
-  if (value.is_number_integer()) return value.get<int64_t>();
-  if (value.is_number_float()) {
-    const double v = value.get<double>();
-    if (std::nearbyint(v) == v && std::fabs(v) <= 9007199254740992.0) return static_cast<int64_t>(v);
-  }
-  return std::nullopt;
-}
-
-std::string bound_text(double value) {
-  if (std::fabs(value) >= 9007199254740992.0)
-    return value < 0 ? std::to_string(INT64_MIN) : std::to_string(INT64_MAX);
-  char buffer[40];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  return std::string(buffer, end);
-}
-
-std::string range_text(const Parameter& p) {
-  return std::string(p.name) + " must be " + (p.type == Type::kInt ? "an integer" : "a number") +
-         (p.min_excluded ? " above " : " from ") + bound_text(p.min) + (p.min_excluded ? " up to " : " to ") +
-         bound_text(p.max);
-}
-
-bool is_neutral(const Parameter& p, const Json& value) {
-  std::string_view rest = p.neutral;
-  if (rest.empty()) return false;
-  while (true) {
-    const size_t bar = rest.find('|');
-    if (value == Json::parse(rest.substr(0, bar))) return true;
-    if (bar == std::string_view::npos) return false;
-    rest.remove_prefix(bar + 1);
-  }
-}
-
-Status check_value(const Parameter& p, const Json& value) {
-  const std::string name(p.name);
-  if (p.treatment == Treatment::kRefused) {
-    if (is_neutral(p, value)) return Ok{};
-    return unsupported(name + " is not supported: " + std::string(p.note), name);
-  }
-  switch (p.type) {
-    case Type::kBool:
-      if (!value.is_boolean()) return invalid_argument(name + " must be true or false", name);
-      break;
-    case Type::kString:
-      if (!value.is_string()) return invalid_argument(name + " must be a string", name);
-      break;
-    case Type::kList:
-      if (!value.is_array()) return invalid_argument(name + " must be a list", name);
-      break;
-    case Type::kObject:
-      if (!value.is_object()) return invalid_argument(name + " must be an object", name);
-      break;
-    case Type::kStringOrList:
-      if (!value.is_string() && !value.is_array())
-        return invalid_argument(name + " must be a string or a list", name);
-      break;
-    case Type::kInt: {
-      const auto v = exact_integer(value);
-      if (!v) {
-        return invalid_argument(p.min == 0 && p.max == 0 ? name + " must be an integer" : range_text(p), name);
-      }
-      // a bound beyond 2^53 is the type's own, which exact_integer has checked
-      const bool bounded = (p.min != 0 || p.max != 0) && p.max < 9007199254740992.0;
-      if (bounded && (*v < static_cast<int64_t>(p.min) || *v > static_cast<int64_t>(p.max)))
-        return invalid_argument(range_text(p), name);
-      break;
-    }
-    case Type::kFloat: {
-      if (!value.is_number()) return invalid_argument(range_text(p), name);
-      const double v = value.get<double>();
-      if (!(v >= p.min && v <= p.max) || (p.min_excluded && v <= p.min))
-        return invalid_argument(range_text(p), name);
-      break;
-    }
-    case Type::kAny: break;
-  }
-  return Ok{};
-}
-
-/// Values that check_value has passed: a field that the endpoint's table does not hold was not checked, and counts as
-/// absent, as null does.
-class Fields {
- public:
-  Fields(const Json& body, Endpoint endpoint) : body_(body), endpoint_(endpoint) {}
-  const Json* find(std::string_view name) const {
-    if (find_parameter(name, endpoint_) == nullptr) return nullptr;
-    const auto it = body_.find(std::string(name));
-    return it == body_.end() || it->is_null() ? nullptr : &*it;
-  }
-  void get(std::string_view name, bool* out) const {
-    if (const Json* v = find(name)) *out = v->get<bool>();
-  }
-  void get(std::string_view name, float* out) const {
-    if (const Json* v = find(name)) *out = static_cast<float>(v->get<double>());
-  }
-  void get(std::string_view name, int32_t* out) const {
-    if (const Json* v = find(name)) *out = checked_cast<int32_t>(*exact_integer(*v));
-  }
-  void get(std::string_view name, std::string* out) const {
-    if (const Json* v = find(name)) *out = v->get<std::string>();
-  }
-
- private:
-  const Json& body_;
-  const Endpoint endpoint_;
-};
-
-Status check_members(const Json& body, Endpoint endpoint, const SchemaContext& context) {
-  for (const auto& [name, value] : body.items()) {
-    const Parameter* p = find_parameter(name, endpoint);
-    if (!p) {
-      if (context.unknown_field) context.unknown_field(name);
-      continue;
-    }
-    if (value.is_null()) continue;
-    SLIP_RETURN_IF_ERROR(check_value(*p, value));
-  }
-  return Ok{};
-}
-
 Status read_stop(const Fields& fields, GenerationRequest* out, int32_t vocab) {
   if (const Json* stop = fields.find("stop")) {
     const Json list = stop->is_string() ? Json::array({*stop}) : *stop;
-    if (static_cast<int32_t>(list.size()) > limits::kStopStrings)
-      return invalid_argument("stop holds " + std::to_string(list.size()) + " strings; the limit is " +
-                                  std::to_string(limits::kStopStrings),
-                              "stop");
-    for (size_t i = 0; i < list.size(); ++i) {
-      const std::string param = stop->is_string() ? "stop" : "stop." + std::to_string(i);
-      if (!list[i].is_string()) return invalid_argument("a stop must be a string", param);
-      const auto& text = list[i].get_ref<const std::string&>();
-      if (text.empty()) return invalid_argument("a stop string may not be empty", param);
-      if (text.size() > static_cast<size_t>(limits::kStopStringBytes))
-        return invalid_argument("a stop string of " + std::to_string(text.size()) + " bytes; the limit is " +
-                                    std::to_string(limits::kStopStringBytes),
-                                param);
-      out->stop.push_back(text);
+    auto status = read_stop_strings(list, "stop", limits::kStopStrings, out);
+    if (!status.ok()) {
+      Error error = std::move(status).error();
+      if (stop->is_string()) error.param = "stop";
+      return error;
     }
   }
   if (const Json* ids = fields.find("stop_token_ids")) {
@@ -194,8 +58,7 @@ Status read_logit_bias(const Fields& fields, SamplingParams* out, int32_t vocab)
   return Ok{};
 }
 
-Status read_stream(const Fields& fields, GenerationRequest* out) {
-  fields.get("stream", &out->stream);
+Status read_stream_options(const Fields& fields, GenerationRequest* out) {
   const Json* options = fields.find("stream_options");
   if (!options) return Ok{};
   if (!out->stream) return invalid_argument("stream_options needs stream: true", "stream_options");
@@ -318,15 +181,32 @@ Result<int32_t> output_tokens_per_choice(const GenerationRequest& request, int64
   return static_cast<int32_t>(given ? asked : std::min(room, limit / choices));
 }
 
-Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, const SchemaContext& context) {
+Status read_stop_strings(const Json& list, const std::string& name, int32_t limit, GenerationRequest* out) {
+  if (static_cast<int32_t>(list.size()) > limit)
+    return invalid_argument(name + " holds " + std::to_string(list.size()) + " strings; the limit is " + std::to_string(limit),
+                            name);
+  for (size_t i = 0; i < list.size(); ++i) {
+    const std::string param = name + "." + std::to_string(i);
+    if (!list[i].is_string()) return invalid_argument("a stop must be a string", param);
+    const auto& text = list[i].get_ref<const std::string&>();
+    if (text.empty()) return invalid_argument("a stop string may not be empty", param);
+    if (text.size() > static_cast<size_t>(limits::kStopStringBytes))
+      return invalid_argument("a stop string of " + std::to_string(text.size()) + " bytes; the limit is " +
+                                  std::to_string(limits::kStopStringBytes),
+                              param);
+    out->stop.push_back(text);
+  }
+  return Ok{};
+}
+
+Result<GenerationRequest> read_shared_fields(const Json& body, Endpoint endpoint, const SchemaContext& context) {
   SLIP_RETURN_IF_ERROR(check_members(body, endpoint, context));
   const Fields fields(body, endpoint);
   GenerationRequest out;
   fields.get("model", &out.model);
-  SLIP_RETURN_IF_ERROR(read_stream(fields, &out));
+  fields.get("stream", &out.stream);
   SLIP_RETURN_IF_ERROR(read_stop(fields, &out, context.vocab));
   SLIP_RETURN_IF_ERROR(read_logit_bias(fields, &out.sampling, context.vocab));
-  SLIP_RETURN_IF_ERROR(read_logprobs(fields, endpoint, &out));
   read_sampling(fields, context.defaults, &out.sampling);
   fields.get("n", &out.n);
   fields.get("prompt_logprobs", &out.prompt_logprobs);
@@ -336,9 +216,11 @@ Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, c
   fields.get("max_tokens", &out.sampling.max_tokens);
   if (const Json* limit = fields.find("max_tokens")) out.no_output = endpoint == kCompletions && exact_integer(*limit) == 0;
   fields.get("max_completion_tokens", &out.sampling.max_tokens);
+  fields.get("max_output_tokens", &out.sampling.max_tokens);
   fields.get("min_new_tokens", &out.sampling.min_tokens);
   fields.get("min_tokens", &out.sampling.min_tokens);
   if (fields.find("max_completion_tokens")) out.max_tokens_name = "max_completion_tokens";
+  if (fields.find("max_output_tokens")) out.max_tokens_name = "max_output_tokens";
   if (fields.find("min_new_tokens") && !fields.find("min_tokens")) out.min_tokens_name = "min_new_tokens";
   if (out.sampling.max_tokens > 0 && out.sampling.min_tokens > out.sampling.max_tokens)
     return invalid_argument(std::string(out.min_tokens_name) + " " + std::to_string(out.sampling.min_tokens) + " is above " +
@@ -364,7 +246,14 @@ Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, c
       return invalid_argument("cache_salt must have 1 to " + std::to_string(limits::kCacheSaltBytes) + " bytes",
                               "cache_salt");
   }
+  return out;
+}
 
+Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, const SchemaContext& context) {
+  SLIP_TRY(GenerationRequest out, read_shared_fields(body, endpoint, context));
+  const Fields fields(body, endpoint);
+  SLIP_RETURN_IF_ERROR(read_stream_options(fields, &out));
+  SLIP_RETURN_IF_ERROR(read_logprobs(fields, endpoint, &out));
   if (endpoint == kCompletions) {
     SLIP_RETURN_IF_ERROR(read_prompts(fields, context.vocab, &out));
     const int64_t choices = static_cast<int64_t>(out.prompts.size()) * out.n;

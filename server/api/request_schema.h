@@ -95,6 +95,13 @@ Result<Json> parse_body(std::string_view body);
 
 Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, const SchemaContext& context);
 
+/// What all generation endpoints read alike, after every member met the endpoint's table: model, stream, sampling, lengths,
+/// stops and the fields of serving.
+Result<GenerationRequest> read_shared_fields(const Json& body, Endpoint endpoint, const SchemaContext& context);
+
+/// A list of stop strings, at most `limit`, into `out`; errors call it `name`.
+Status read_stop_strings(const Json& list, const std::string& name, int32_t limit, GenerationRequest* out);
+
 /// The most tokens that each of `choices` may have: what was asked for, or without that the `room` that the context
 /// leaves; within the bounds of one request's output.
 Result<int32_t> output_tokens_per_choice(const GenerationRequest& request, int64_t choices, int64_t room);

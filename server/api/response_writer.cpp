@@ -1,6 +1,7 @@
 // See response_writer.h.
 #include "server/api/response_writer.h"
 
+#include "server/api/messages_error.h"
 #include "server/json_text.h"
 
 namespace slipstream::api {
@@ -44,13 +45,18 @@ const char* type_of(int status) {
 
 int status_of(const ApiError& error) { return error.status ? error.status : mapping_of(error.error.code).status; }
 
-std::string error_body(const ApiError& error, const std::string& request_id) {
-  const Mapping mapping = mapping_of(error.error.code);
+std::string error_message(const ApiError& error, const std::string& request_id) {
   const int status = status_of(error);
   std::string message = error.error.message.substr(0, 2048);
   if (status >= 500 && status != 503 && !request_id.empty()) message += " (request " + request_id + ")";
+  return message;
+}
+
+std::string error_body(const ApiError& error, const std::string& request_id) {
+  const Mapping mapping = mapping_of(error.error.code);
+  const int status = status_of(error);
   std::string out = "{\"error\":{\"message\":";
-  json_text::append_string(out, message);
+  json_text::append_string(out, error_message(error, request_id));
   out += ",\"type\":";
   json_text::append_string(out, error.status ? type_of(status) : mapping.type);
   out += ",\"param\":";
@@ -92,7 +98,11 @@ ApiError client_closed_error() {
           499, "client_closed_request"};
 }
 
-HttpResponse connection_error(int status, const std::string& reason) {
+HttpResponse error_for(std::string_view path, const ApiError& error, const std::string& request_id) {
+  return is_messages_path(path) ? messages_error(error, request_id) : error_response(error, request_id);
+}
+
+HttpResponse connection_error(std::string_view path, int status, const std::string& reason) {
   ErrorCode code = ErrorCode::kInvalidArgument;
   if (status == 503) code = ErrorCode::kUnavailable;
   ApiError error({code, reason, {}}, status, "");
@@ -107,7 +117,7 @@ HttpResponse connection_error(int status, const std::string& reason) {
     case 505: error.code = "unsupported_http_version"; break;
     default: break;
   }
-  return error_response(error, "");
+  return error_for(path, error, "");
 }
 
 std::string dump(const nlohmann::ordered_json& body) {

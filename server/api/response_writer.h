@@ -27,14 +27,18 @@ struct ApiError {
 /// The mapping of design.md 12: kind of failure -> status, type, code.
 HttpResponse error_response(const ApiError& error, const std::string& request_id);
 int status_of(const ApiError& error);
+/// What it says: bounded, and with the request's id where the server is at fault.
+std::string error_message(const ApiError& error, const std::string& request_id);
 /// {"error": {...}} alone, for an event inside a stream.
 std::string error_body(const ApiError& error, const std::string& request_id);
 
 /// For a client that has closed its sending side: that ends a generation, but it may still be reading.
 ApiError client_closed_error();
 
-/// An answer of the connection layer (no request id, no route).
-HttpResponse connection_error(int status, const std::string& reason);
+/// The error in the shape of the API that `path` belongs to.
+HttpResponse error_for(std::string_view path, const ApiError& error, const std::string& request_id);
+/// An answer of the connection layer (no request id). `path`: as far as it is known.
+HttpResponse connection_error(std::string_view path, int status, const std::string& reason);
 
 HttpResponse json_response(const nlohmann::ordered_json& body, int status = 200);
 /// dump() with U+FFFD for malformed UTF-8; it cannot throw.

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <ctime>
 #include <mutex>
-#include <random>
 #include <set>
 
 #include "engine/base/log.h"
 #include "server/api/generation.h"
+#include "server/api/ids.h"
 #include "server/api/prompt_scoring.h"
 #include "server/build_info.h"
 #include "server/request_id.h"
@@ -86,6 +86,7 @@ HttpResponse whole_answer(Call& call, const std::shared_ptr<Generation>& generat
     more = generation->next(std::chrono::milliseconds(100), &pieces);
     for (ChoicePiece& piece : pieces) {
       if (piece.finish != FinishReason::kNone) finish = piece.finish;
+      format.collect(piece);
       const int32_t index = piece.index;
       choices[index].take(std::move(piece));
     }
@@ -168,7 +169,7 @@ HttpResponse refuse(Call& call, const ApiError& error, AnswerFormat* format) {
     out.prompt_tokens = out.context_tokens;  // a lower bound; the message says so
   }
   call.record->error_code = out.code;
-  return format ? format->refusal(out, call.request_id) : error_response(out, call.request_id);
+  return format ? format->refusal(out, call.request_id) : error_for(call.http.path, out, call.request_id);
 }
 
 void take_request_id(Call& call, const Json& body) {
@@ -179,14 +180,6 @@ void take_request_id(Call& call, const Json& body) {
     call.request_id = call.record->request_id = it->get<std::string>();
     return;
   }
-}
-
-std::string random_id(const char* prefix) {
-  thread_local std::mt19937_64 generator{std::random_device{}()};
-  constexpr char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
-  std::string out = prefix;
-  for (int i = 0; i < 24; ++i) out.push_back(digits[generator() % 36]);
-  return out;
 }
 
 AnswerHead answer_head(const Services& services, const GenerationRequest& request, Endpoint endpoint) {

@@ -24,9 +24,6 @@ Status check_prompt_bytes(const Services& services, int64_t text_bytes);
 /// The request_id (or rid) of a body becomes the call's, unless the header brought one.
 void take_request_id(Call& call, const Json& body);
 
-/// prefix and 24 random letters and digits.
-std::string random_id(const char* prefix);
-
 /// The head of an answer to `request`; a new id.
 AnswerHead answer_head(const Services& services, const GenerationRequest& request, Endpoint endpoint);
 
@@ -38,7 +35,7 @@ std::optional<ApiError> score(Call& call, const GenerationRequest& request, cons
 HttpResponse run_generation(Call& call, GenerationRequest request, const std::string& id,
                             std::shared_ptr<AnswerFormat> format, std::vector<std::vector<int32_t>> prompts);
 
-/// The error as a response, noted in the call's record; in OpenAI's shape unless `format` has its own.
+/// The error as a response, noted in the call's record; in the shape of the path's API, or of `format`.
 HttpResponse refuse(Call& call, const ApiError& error, AnswerFormat* format = nullptr);
 
 }  // namespace slipstream::api

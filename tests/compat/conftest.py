@@ -41,4 +41,6 @@ def tables(binary):
     def table(*words):
         return json.loads(subprocess.run([binary, *words], capture_output=True, check=True, text=True,
                                          env=clean_environment()).stdout)
-    return {"flags": table("check-config", "--flags"), "parameters": table("parameters")}
+    rows = table("parameters")
+    return {"flags": table("check-config", "--flags"), "parameters": [r for r in rows if r["chat"] or r["completions"]],
+            "responses": [r for r in rows if r["responses"]], "messages": [r for r in rows if r["messages"]]}

@@ -16,31 +16,42 @@ DOC = ROOT / "docs/compatibility.md"
 def rows_of(heading):
     """Cells of the table under a heading, without its first two lines."""
     section = DOC.read_text().split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    section = section.rpartition("made by scripts/make_compat -->")[2]  # other tables may stand before a generated one
     rows = [[c.strip().strip("`") for c in re.split(r"(?<!\\)\|", line)[1:-1]]
             for line in section.splitlines() if line.startswith("|")]
     assert len(rows) > 10, heading
     return rows[2:]
 
 
-ENDPOINTS, PARAMETERS, FLAGS = (rows_of(h) for h in ("Endpoints", "Request parameters", "Flags"))
+ENDPOINTS, PARAMETERS, RESPONSES, MESSAGES, FLAGS = (rows_of(h) for h in (
+    "Endpoints", "Request parameters", "Parameters of /v1/responses", "Parameters of /v1/messages", "Flags"))
 
 
 CHAT = {"model": "m", "max_tokens": 2, "messages": [{"role": "user", "content": "Hi"}]}
 COMPLETION = {"model": "m", "max_tokens": 2, "prompt": "Hi"}
 BODIES = {"/v1/chat/completions": CHAT, "/v1/completions": COMPLETION, "/tokenize": {"prompt": "Hi"},
-          "/detokenize": {"tokens": [1, 2]}, "/apply-template": {"messages": CHAT["messages"]}}
+          "/detokenize": {"tokens": [1, 2]}, "/apply-template": {"messages": CHAT["messages"]},
+          "/v1/responses": {"input": "Hi", "max_output_tokens": 2}, "/v1/responses/input_tokens": {"input": "Hi"},
+          "/v1/messages": CHAT, "/v1/messages/count_tokens": {"messages": CHAT["messages"]}}
 
 
 @pytest.mark.parametrize("endpoint,treatment", [(r[0], r[1]) for r in ENDPOINTS])
 def test_endpoint(server, endpoint, treatment):
     method, path = endpoint.split()
     body = BODIES.get(path, {}) if method == "POST" else None
-    answer = server.request(method, path.replace("{id}", "m"), json=body)
+    name = "m"
+    if "/responses/{id}" in path:
+        name = server.post("/v1/responses", json={**BODIES["/v1/responses"], "store": True}).json()["id"]
+    answer = server.request(method, path.replace("{id}", name), json=body)
     if treatment == "served":
-        assert answer.status_code == 200, answer.text
+        # nothing that runs here can be cancelled by its id, and the answer says so
+        assert answer.status_code == (400 if path.endswith("/cancel") else 200), answer.text
         return
     assert answer.status_code == 404
     error = answer.json()["error"]
+    if path.startswith("/v1/messages/"):  # this API's errors have a type alone
+        assert error["type"] == "not_found_error" and "is not served" in error["message"]
+        return
     assert error["code"] == {"refused": "unsupported_endpoint", "absent": "not_found"}[treatment]
     assert set(error) >= {"message", "type", "param", "code"}
 
@@ -87,11 +98,39 @@ def test_parameter(server, tables, row):
             assert answer.status_code == 200, answer.text
 
 
+SHAPES = {"tools": [], "tool_choice": "auto", "stream": False, "include": ["message.output_text.logprobs"], "metadata": {"a": "b"},
+          "stop_sequences": ["zq"], "input": "Hi", "system": "Be kind.", "thinking": {"type": "adaptive"},
+          "previous_response_id": None, "request_id": "mine", "rid": "mine"}
+
+
+@pytest.mark.parametrize("api,row", [("responses", r) for r in RESPONSES] + [("messages", r) for r in MESSAGES],
+                         ids=lambda v: v if isinstance(v, str) else v[0])
+def test_parameter_of(server, tables, api, row):
+    name, treatment = row[:2]
+    types = {p["name"]: p["type"] for p in tables[api]}
+    value = SHAPES[name] if name in SHAPES else sample_of(row, types)
+    if (api, name) == ("messages", "tool_choice"):
+        value = {"type": "auto"}
+    if treatment == "refused":
+        value = "x"
+    path = f"/v1/{api}"
+    answer = server.post(path, json={**BODIES[path], name: value})
+    if treatment != "refused":
+        assert answer.status_code == 200, answer.text
+        return
+    assert answer.status_code == 400, answer.text
+    error = answer.json()["error"]
+    if api == "responses":
+        assert (error["code"], error["param"]) == ("unsupported_parameter", name)
+    else:
+        assert error["type"] == "invalid_request_error" and error["message"].startswith(f"{name}: {name} is not supported")
+
+
 def functions_in(file):
     return {node.name for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.FunctionDef)}
 
 
-@pytest.mark.parametrize("row", PARAMETERS + FLAGS, ids=lambda r: f"{r[0]}-{r[2]}")
+@pytest.mark.parametrize("row", PARAMETERS + RESPONSES + MESSAGES + FLAGS, ids=lambda r: f"{r[0]}-{r[2]}")
 def test_every_row_has_a_check(row):
     """The row's last cell is a test that exists; one that stands elsewhere speaks of the flag."""
     here = {name for file in Path(__file__).parent.glob("test_*.py") for name in functions_in(file)}
@@ -199,9 +238,9 @@ def test_every_setting_has_a_reader():
 def test_every_used_parameter_has_a_reader(tables):
     """Each name that has an effect is looked up in a body somewhere, alone or in a loop over a few."""
     code = sources("server/api")
-    readers = set(re.findall(r'\b(?:find|get|contains)\("([a-z_]+)"', code))
+    readers = set(re.findall(r'\b(?:find|get|contains|member)\((?:\w+, )?"([a-z_]+)"', code))
     for names in re.findall(r"for \(const char\* \w+ : \{([^}]*)\}\)", code):
         readers.update(re.findall(r'"([a-z_]+)"', names))
-    names = [p["name"] for p in tables["parameters"] if p["treatment"] == "used"]
-    assert len(names) > 40
+    names = [p["name"] for rows in ("parameters", "responses", "messages") for p in tables[rows] if p["treatment"] == "used"]
+    assert len(names) > 80
     assert not [n for n in names if n not in readers]

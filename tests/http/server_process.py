@@ -162,6 +162,21 @@ class Answer:
         return out
 
 
+    def named_events(self):
+        """(name, data) of every server-sent event that has a name; a last [DONE] is ("", "[DONE]"); comments are dropped."""
+        out = []
+        for block in self.body.decode().split("\n\n"):
+            if not block or block.startswith(":"):
+                continue
+            if block == "data: [DONE]":
+                out.append(("", "[DONE]"))
+                continue
+            name, data = block.split("\n")
+            assert name.startswith("event: ") and data.startswith("data: "), block
+            out.append((name[7:], json.loads(data[6:])))
+        return out
+
+
 class Connection:
     """Reads answers one after another from one socket."""
 

@@ -214,7 +214,7 @@ def test_methods_and_routes(stub):
     assert stub.get("/v1/nothing").status == 404 and stub.get("/v1/nothing").error["code"] == "not_found"
     for path in ("/health/../v1/models", "//health", "/health%2flive", "/v1/models/"):
         assert stub.get(path).status == 404
-    for path in ("/v1/embeddings", "/v1/responses", "/v1/messages", "/rerank", "/v1/audio/speech"):
+    for path in ("/v1/embeddings", "/v1/responses/compact", "/rerank", "/v1/audio/speech"):
         a = stub.post(path, {})
         assert a.status == 404 and a.error["code"] == "unsupported_endpoint" and path in a.error["message"]
 

@@ -4,7 +4,9 @@
 #include <string_view>
 
 #include "config/limits.h"
+#include "server/api/messages_request.h"
 #include "server/api/request_schema.h"
+#include "server/api/responses_request.h"
 #include "server/json_guard.h"
 
 using namespace slipstream;
@@ -20,6 +22,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!body.ok()) return 0;
   api::SchemaContext context;
   context.vocab = 500;
+  api::ResponseStore store(1 << 20);
+  for (const bool count_only : {false, true}) {
+    const auto response = api::read_responses(*body, context, store, "", count_only);
+    if (!response.ok() && response.error().message.empty()) std::abort();
+    if (response.ok() && response->generation.messages.empty() && !count_only) std::abort();
+    const auto message = api::read_messages_body(*body, context, count_only);
+    if (!message.ok() && message.error().message.empty()) std::abort();
+  }
   for (const api::Endpoint endpoint : {api::kChat, api::kCompletions}) {
     const auto request = api::read_generation(*body, endpoint, context);
     if (!request.ok()) {
