@@ -13,6 +13,9 @@ from drafter.model import Drafter, block_rows
 from drafter.target import load_target, tapped
 
 
+RECIPE = ("anchors", "batch", "epochs", "rate", "gamma", "soft", "max_length", "seed")
+
+
 class Batches:
     """Sequences in batches of about equal length, in an order that depends only on (seed, epoch)."""
 
@@ -137,10 +140,14 @@ def run(args, config):
     total = args.epochs * len(batches)
     generator = torch.Generator(device=device).manual_seed(args.seed)
     step, state_file = 0, folder / "state.pt"
+    recipe = {name: getattr(args, name) for name in RECIPE} | {"sequences": len(train)}
     if state_file.exists():
         state = torch.load(state_file, map_location=device)
         if state["config"] != config:
             raise SystemExit(f"{state_file} is of another drafter; give another --out")
+        for name, value in recipe.items():  # the order of batches, the rate and the loss follow from these
+            if state["recipe"].get(name) != value:
+                raise SystemExit(f"{state_file} was trained with {name} {state['recipe'].get(name)}, now it is {value}; give another --out")
         drafter.load_state_dict(state["drafter"])
         optimizer.load_state_dict(state["optimizer"])
         generator.set_state(state["generator"].cpu())
@@ -170,7 +177,7 @@ def run(args, config):
                 break
             if step % len(batches) == 0:
                 break
-    torch.save({"config": config, "step": step, "drafter": drafter.state_dict(), "optimizer": optimizer.state_dict(),
+    torch.save({"config": config, "recipe": recipe, "step": step, "drafter": drafter.state_dict(), "optimizer": optimizer.state_dict(),
                 "generator": generator.get_state()}, state_file)
     figures = acceptance(drafter, target, held, device)
     print(table(figures))
