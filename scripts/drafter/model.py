@@ -1,6 +1,6 @@
 """The DFlash drafter (v1) in PyTorch, for training: a non-causal Qwen3-style stack over a block of B rows that reads K and V
-of a projection of the target's hidden states. Tensor names and shapes are those of a published checkpoint. Full attention
-layers only. Formulas: arXiv 2602.06036."""
+of a projection of the target's hidden states. Tensor names and shapes are those of a published checkpoint. What a layer
+sees is the caller's mask. Formulas: arXiv 2602.06036."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -98,13 +98,14 @@ class Drafter(nn.Module):
         """Final hidden states of block rows.
 
         features [b, T, taps * H]: residual streams of the tapped layers, in list order; rows [b, R, H]: embeddings of anchors
-        and masks; mask [b, 1, R, T + R]: what each row sees of context and rows."""
+        and masks; mask [b, 1, R, T + R]: what each row sees of context and rows, or a list of one for each layer."""
         head_dim, theta = self.config["head_dim"], self.config["rope_theta"]
         context = self.hidden_norm(self.fc(features))
         rows_rope, context_rope = rope_tables(row_positions, head_dim, theta), rope_tables(context_positions, head_dim, theta)
         h = rows
-        for layer in self.layers:
-            h = layer(h, context, rows_rope, context_rope, mask)
+        masks = mask if isinstance(mask, list) else [mask] * len(self.layers)
+        for layer, seen in zip(self.layers, masks):
+            h = layer(h, context, rows_rope, context_rope, seen)
         return self.norm(h)
 
 
