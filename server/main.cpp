@@ -10,6 +10,7 @@
 #include "server/api/parameter_table.h"
 #include "server/bench.h"
 #include "server/build_info.h"
+#include "server/calibrate_command.h"
 #include "server/doctor_command.h"
 #include "server/healthcheck.h"
 #include "server/serve.h"
@@ -22,6 +23,7 @@ constexpr const char* kUsage =
     "  serve MODEL [flags]     answer OpenAI clients; `slipstream serve --help` lists the flags\n"
     "  check-config FILE       read a configuration as serve would, and say what is wrong\n"
     "  doctor MODEL [flags]    what is wrong with a model, file, backend or kernel, layer by layer\n"
+    "  calibrate-drafter TARGET DRAFTER [flags]  find the conventions of a DFlash drafter, or check its config\n"
     "  bench URL [flags]       measure any OpenAI endpoint\n"
     "  healthcheck [--port P]  exit 0 when a server is ready\n"
     "  parameters              the table of request parameters, as JSON\n"
@@ -32,6 +34,7 @@ int run(const std::string& command, const std::vector<std::string>& args) {
   if (command == "serve") return run_serve(args);
   if (command == "check-config") return run_check_config(args);
   if (command == "doctor") return run_doctor_command(args);
+  if (command == "calibrate-drafter") return run_calibrate_command(args);
   if (command == "bench") return run_bench(args);
   if (command == "healthcheck") return run_healthcheck(args);
   if (command == "parameters") {

@@ -13,8 +13,8 @@ DflashDrafter::DflashDrafter(DrafterConfig config, DrafterWeights weights, const
     : config_(std::move(config)),
       ops_(ops),
       target_(target),
-      embedding_scale_(config_.embedding_scale.value_or(target.embedding_scale)),
-      logit_softcap_(config_.logit_softcap.value_or(target.logit_softcap)),
+      first_cache_layer_(options.first_cache_layer),
+      most_block_rows_(config_.block_rows),
       max_rows_(options.load.max_rows),
       max_blocks_(options.max_blocks),
       max_block_rows_(options.max_blocks * config_.block_rows),
@@ -22,17 +22,10 @@ DflashDrafter::DflashDrafter(DrafterConfig config, DrafterWeights weights, const
       kv_heads_(static_cast<int32_t>(share.kv_heads.count)),
       qkv_cols_(int64_t{heads_ + 2 * kv_heads_} * config_.stack.head_dim),
       vocab_(static_cast<int32_t>(target.head->rows())),
-      two_sided_(std::ranges::any_of(config_.attention, [&](const auto& sees) { return is_two_sided(sees); })),
       weights_(std::move(weights)) {
   const ModelConfig& s = config_.stack;
-  const auto full = std::ranges::count(config_.attention, 0, &DrafterAttention::window);
-  int32_t next_full = options.first_cache_layer, next_sliding = next_full + static_cast<int32_t>(full);
-  for (const DrafterAttention& layer : config_.attention)
-    cache_layers_.push_back(layer.window == 0 ? next_full++ : next_sliding++);
-
-  const std::vector<float> inv_freq = rope_inverse_frequencies(s);
-  inv_freq_ = ops_.allocate(inv_freq.size() * sizeof(float));
-  ops_.upload(inv_freq_.data(), inv_freq.data(), inv_freq.size() * sizeof(float));
+  inv_freq_ = ops_.allocate(static_cast<size_t>(s.rope_dim / 2) * sizeof(float));
+  apply_conventions();
 
   const auto floats = [&](int64_t rows, int64_t cols) {
     return ops_.allocate(static_cast<size_t>(rows * cols) * sizeof(float));
@@ -69,6 +62,26 @@ DflashDrafter::DflashDrafter(DrafterConfig config, DrafterWeights weights, const
   argmax.temperature = 0;
   laws_.assign(kHeadRows, argmax);
   drawn_.resize(kHeadRows);
+}
+
+void DflashDrafter::apply_conventions() {
+  embedding_scale_ = config_.embedding_scale.value_or(target_.embedding_scale);
+  logit_softcap_ = config_.logit_softcap.value_or(target_.logit_softcap);
+  two_sided_ = std::ranges::any_of(config_.attention, [&](const auto& sees) { return is_two_sided(sees); });
+  const auto full = std::ranges::count(config_.attention, 0, &DrafterAttention::window);
+  int32_t next_full = first_cache_layer_, next_sliding = next_full + static_cast<int32_t>(full);
+  cache_layers_.clear();
+  for (const DrafterAttention& layer : config_.attention)
+    cache_layers_.push_back(layer.window == 0 ? next_full++ : next_sliding++);
+  const std::vector<float> inv_freq = rope_inverse_frequencies(config_.stack);
+  ops_.upload(inv_freq_.data(), inv_freq.data(), inv_freq.size() * sizeof(float));
+}
+
+void DflashDrafter::assume(DrafterConfig config) {
+  CHECK(config.block_rows <= most_block_rows_, "a block of more rows than the drafter was made for");
+  CHECK(config.taps.size() == config_.taps.size() && config.attention.size() == config_.attention.size(), "conventions of another shape");
+  config_ = std::move(config);
+  apply_conventions();
 }
 
 std::vector<CacheGroupSpec> DflashDrafter::cache_groups() const {

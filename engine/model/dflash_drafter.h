@@ -68,6 +68,9 @@ class DflashDrafter {
                 const DrafterOptions& options);
 
   const DrafterConfig& config() const { return config_; }
+  /// Other conventions over the same weights, for calibration: taps (as many), mask, slots, RoPE, attention, scales, and a
+  /// block of at most the rows it was made with. Shapes stay. What was injected before is void.
+  void assume(DrafterConfig config);
   /// Full layers first, then sliding ones; the layers of a group in the order of the stack.
   std::vector<CacheGroupSpec> cache_groups() const;
   /// Where the K and V of a layer of the stack are in the cache.
@@ -88,6 +91,8 @@ class DflashDrafter {
   const float* block_hidden() const { return residual_.as<float>(); }
   const float* slot_scores() const { return scores_.as<float>(); }
   static constexpr int32_t kHeadRows = 64;
+  /// Of the target's head: columns of slot_scores.
+  int32_t vocab() const { return vocab_; }
   /// The published logit of a score: multiplier and softcap. Both keep the order, so drafting has no need of them.
   float logit(float score) const;
 
@@ -95,21 +100,24 @@ class DflashDrafter {
   int64_t resident_bytes() const;
 
  private:
+  /// What follows from the conventions: frequencies, scales, where each layer is in the cache.
+  void apply_conventions();
   void place(std::span<const DraftBlock> blocks, const KvViews& kv);
   QkvParams qkv_params(const DrafterLayer& layer, int32_t index, const StepInputs& step, int32_t heads, const KvViews& kv);
   void run_layer(int32_t index, const KvViews& kv);
   bool is_two_sided(const DrafterAttention& sees) const;
   void score(std::span<const DraftBlock> blocks, std::span<std::vector<int32_t>> drafts);
 
-  const DrafterConfig config_;
+  DrafterConfig config_;
   Ops& ops_;
   const ModelEnds target_;
-  const float embedding_scale_, logit_softcap_;
+  float embedding_scale_ = 1, logit_softcap_ = 0;
+  const int32_t first_cache_layer_, most_block_rows_;
   const int32_t max_rows_, max_blocks_, max_block_rows_;
   const int32_t heads_, kv_heads_;  // on this rank
   const int64_t qkv_cols_;
   const int32_t vocab_;
-  const bool two_sided_;               // whether some layer needs near_rows_
+  bool two_sided_ = false;             // whether some layer needs near_rows_
   std::vector<int32_t> cache_layers_;  // [layers]
   DrafterWeights weights_;
   Buffer inv_freq_;  // [rope_dim / 2]

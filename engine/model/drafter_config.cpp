@@ -8,10 +8,8 @@
 #include "engine/model/drafter_readers.h"
 
 namespace slipstream {
-namespace {
 
-/// Relations between fields, after each was checked alone.
-Status check_relations(const DrafterConfig& c) {
+Status check_drafter_relations(const DrafterConfig& c) {
   const ModelConfig& s = c.stack;
   if (s.heads % s.kv_heads != 0)
     return corrupt("drafter config: " + std::to_string(s.heads) + " attention heads are not a multiple of " +
@@ -39,6 +37,8 @@ Status check_relations(const DrafterConfig& c) {
   return Ok{};
 }
 
+namespace {
+
 Error mismatch(const char* key, int64_t value, const std::string& wanted, const ModelConfig& target) {
   return invalid_argument("drafter: '" + std::string(key) + "' is " + std::to_string(value) + ", the target '" +
                               target.name + "' " + wanted + "; use the drafter that was trained for this target",
@@ -50,7 +50,7 @@ Error mismatch(const char* key, int64_t value, const std::string& wanted, const 
 Result<DrafterConfig> read_drafter_config(const Checkpoint& checkpoint) {
   SLIP_TRY(DrafterConfig c, checkpoint.kind() == CheckpointKind::kGguf ? read_gguf_drafter(checkpoint)
                                                                        : read_safetensors_drafter(checkpoint));
-  SLIP_RETURN_IF_ERROR(check_relations(c));
+  SLIP_RETURN_IF_ERROR(check_drafter_relations(c));
   for (const std::string& taken : c.stack.defaults) log::info("drafter_config_default", {{"key", taken}});
   return c;
 }

@@ -127,4 +127,32 @@ Result<DrafterConfig> read_gguf_drafter(const Checkpoint& checkpoint) {
   return c;
 }
 
+nlohmann::json stated_by_gguf(const Checkpoint& checkpoint) {
+  nlohmann::json out = nlohmann::json::object();
+  std::vector<std::string> defaults;
+  const MetaFields arch(checkpoint, "dflash.", &defaults), tokens(checkpoint, "tokenizer.ggml.", &defaults);
+  const auto take = [&](const auto& value, const char* name) {
+    if (value.ok()) out[name] = *value;
+  };
+  for (const auto& [key, name] : {std::pair{"context_length", "max_position_embeddings"}, {"block_size", "block_size"}})
+    if (arch.has(key)) take(arch.integer(key, 1, kMaxContext), name);
+  if (tokens.has("mask_token_id")) take(tokens.integer("mask_token_id", 0, kMaxVocab - 1), "mask_token_id");
+  for (const auto& [key, name] : {std::pair{"attention.layer_norm_rms_epsilon", "rms_norm_eps"}, {"rope.freq_base", "rope_theta"},
+                                  {"embedding_scale", "input_embedding_scale"}, {"final_logit_softcapping", "final_logit_softcapping"},
+                                  {"logit_scale", "output_multiplier"}})
+    if (arch.has(key)) take(arch.number(key, 0, 1e12), name);
+  for (const auto& [key, name] : {std::pair{"attention.causal", "is_causal"}, {"sample_from_anchor", "sample_from_anchor"}})
+    if (arch.has(key)) take(arch.boolean(key), name);
+  if (const auto taps = read_taps(arch); taps.ok()) out["target_layer_ids"] = *taps;
+  DrafterConfig sees;
+  if (const auto slides = arch.integers("attention.sliding_window_pattern"); slides.ok()) sees.stack.layers = static_cast<int32_t>(slides->size());
+  if (sees.stack.layers > 0 && read_attention(arch, sees).ok()) {
+    for (const DrafterAttention& layer : sees.attention) {
+      out["layer_types"].push_back(layer.window > 0 ? "sliding_attention" : "full_attention");
+      if (layer.window > 0) out["sliding_window"] = layer.window;
+    }
+  }
+  return out;
+}
+
 }  // namespace slipstream

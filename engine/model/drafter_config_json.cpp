@@ -229,6 +229,12 @@ Status read_stack(const JsonFields& root, ModelConfig& s) {
 Result<DrafterConfig> read_safetensors_drafter(const Checkpoint& checkpoint) {
   SLIP_TRY(const std::string text, checkpoint.read_side_file(kFile, kMaxConfigBytes));
   SLIP_TRY(const json document, parse_json_object(kFile, text));
+  SLIP_TRY(DrafterConfig config, parse_drafter_json(document));
+  SLIP_RETURN_IF_ERROR(refuse_mask_embedding(checkpoint));
+  return config;
+}
+
+Result<DrafterConfig> parse_drafter_json(const json& document) {
   DrafterConfig c;
   const JsonFields root(kFile, document, &c.stack.defaults);
   static const json kEmpty = json::object();
@@ -239,7 +245,6 @@ Result<DrafterConfig> read_safetensors_drafter(const Checkpoint& checkpoint) {
 
   SLIP_RETURN_IF_ERROR(refuse_foreign(root, nested));
   SLIP_RETURN_IF_ERROR(refuse_variants(root, both));
-  SLIP_RETURN_IF_ERROR(refuse_mask_embedding(checkpoint));
   SLIP_RETURN_IF_ERROR(read_stack(root, c.stack));
   SLIP_TRY(c.taps, read_taps(both));
   SLIP_TRY(const int64_t block, both.integer("block_size", 2, kMaxBlockRows));

@@ -93,6 +93,48 @@ Status DrafterTensors::add_rows(const TensorEntry& fused, const std::string& mod
   return Ok{};
 }
 
+Result<DrafterShape> read_drafter_shape(const Checkpoint& checkpoint) {
+  std::map<std::string, const TensorEntry*> tensors;
+  for (const TensorEntry& entry : checkpoint.tensors())
+    tensors[checkpoint.kind() == CheckpointKind::kSafetensors ? plain_name(entry.name) : entry.name] = &entry;
+  Error missing;
+  const auto find = [&](const std::string& name, size_t dims) -> const TensorEntry* {
+    const auto at = tensors.find(name);
+    const bool fits = at != tensors.end() && at->second->shape.size() == dims && std::ranges::min(at->second->shape) >= 1 &&
+                      std::ranges::max(at->second->shape) <= int64_t{1} << 24;
+    if (fits) return at->second;
+    missing = corrupt("drafter: tensor '" + name + "' is missing or of an impossible shape in " + checkpoint.path() +
+                      "; a DFlash drafter has it");
+    return nullptr;
+  };
+  const auto named = [&](Role role) { return drafter_name(checkpoint.kind(), role, 0, "weight"); };
+  const TensorEntry *fusion = find(named(Role::kFusion), 2), *norm = fusion ? find(named(Role::kOutputNorm), 1) : nullptr,
+                    *head_norm = norm ? find(named(Role::kQNorm), 1) : nullptr, *o = head_norm ? find(named(Role::kO), 2) : nullptr,
+                    *down = o ? find(named(Role::kDown), 2) : nullptr;
+  if (down == nullptr) return missing;
+  DrafterShape shape;
+  shape.hidden = static_cast<int32_t>(norm->shape[0]);
+  shape.head_dim = static_cast<int32_t>(head_norm->shape[0]);
+  shape.ffn = static_cast<int32_t>(down->shape[1]);
+  shape.heads = static_cast<int32_t>(o->shape[1] / shape.head_dim);
+  shape.fused_width = fusion->shape[1];
+  int64_t kv_rows = 0;
+  if (const auto fused = tensors.find("layers.0.self_attn.qkv_proj.weight"); fused != tensors.end() && fused->second->shape.size() == 2) {
+    kv_rows = (fused->second->shape[0] - o->shape[1]) / 2;
+  } else if (const TensorEntry* k = find(named(Role::kK), 2)) {
+    kv_rows = k->shape[0];
+  } else {
+    return missing;
+  }
+  shape.kv_heads = static_cast<int32_t>(kv_rows / shape.head_dim);
+  while (tensors.contains(drafter_name(checkpoint.kind(), Role::kAttnNorm, shape.layers, "weight"))) ++shape.layers;
+  if (shape.layers < 1 || shape.heads < 1 || shape.kv_heads < 1)
+    return corrupt("drafter: the tensors of " + checkpoint.path() + " are of " + std::to_string(shape.layers) + " layers with " +
+                   std::to_string(shape.heads) + " heads and " + std::to_string(shape.kv_heads) + " key/value heads of " +
+                   std::to_string(shape.head_dim) + "; a DFlash drafter has at least one of each");
+  return shape;
+}
+
 std::vector<DummyTensor> drafter_tensors(const DrafterConfig& config, DType matrices) {
   const ModelConfig& s = config.stack;
   std::vector<DummyTensor> tensors;

@@ -44,6 +44,14 @@ class DrafterTensors final : public Checkpoint {
   std::vector<TensorEntry> entries_;  // sorted by name
 };
 
+/// Sizes that the tensors alone tell.
+struct DrafterShape {
+  int32_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0;
+  int64_t fused_width = 0;  // taps times the target's hidden size
+};
+/// kCorrupt names the tensor that is missing or of an impossible shape.
+Result<DrafterShape> read_drafter_shape(const Checkpoint& checkpoint);
+
 /// Every tensor of such a drafter under its authors' name: matrices as `matrices`, vectors as stack.weights_dtype.
 std::vector<DummyTensor> drafter_tensors(const DrafterConfig& config, DType matrices);
 
