@@ -117,6 +117,18 @@ Status check_engine(Config& config) {
   if (spec.method == "ngram" && !spec.model.empty())
     return invalid_argument("speculative-config.model " + spec.model + " is not used by method ngram; use method dflash, or leave it out",
                             "speculative-config.model");
+  if (spec.synthetic_acceptance.empty()) {
+    if (spec.allow_synthetic) config.warnings.push_back("speculative-config.allow-synthetic changes nothing without synthetic-acceptance");
+  } else if (spec.method.empty() || spec.policy == "off") {
+    return invalid_argument("speculative-config.synthetic-acceptance needs drafts to accept; give a method and a policy other than off",
+                            "speculative-config.synthetic-acceptance");
+  } else if (engine.load_format != "dummy" && !spec.allow_synthetic) {
+    return invalid_argument("speculative-config.synthetic-acceptance makes answers meaningless; use it with --load-format dummy, or say "
+                            "--speculative-config.allow-synthetic", "speculative-config.synthetic-acceptance");
+  }
+  if (spec.method != "dflash" && !spec.profile.empty())
+    return invalid_argument("speculative-config.profile " + spec.profile + " belongs to a drafter of method dflash; leave it out",
+                            "speculative-config.profile");
   return Ok{};
 }
 

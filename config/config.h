@@ -36,8 +36,11 @@ struct ServerConfig {
 struct SpeculativeConfig {
   std::string method;                      // "", "ngram", "dflash"
   std::string model;                       // dflash: path or hub id of the drafter
+  std::string profile;                     // dflash: what calibrate-drafter wrote, in place of the drafter's own config; "" none
   int32_t num_speculative_tokens = 0;
   std::string policy = "adaptive";         // adaptive, fixed, off
+  std::string synthetic_acceptance;        // benchmarks: an acceptance length or rates (engine/spec/synthetic_acceptance.h)
+  bool allow_synthetic = false;            // that, with weights that could answer
   int32_t prompt_lookup_min = 2, prompt_lookup_max = 4;  // ngram
 };
 

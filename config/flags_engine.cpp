@@ -140,6 +140,15 @@ std::vector<Flag> engine_flags() {
   return rows;
 }
 
+namespace {
+
+/// SGLang counts the anchor among a block's draft tokens; here it is none.
+ValueMap rows_of_a_block() {
+  return {{"2", "1"}, {"3", "2"}, {"4", "3"}, {"5", "4"}, {"6", "5"}, {"7", "6"}, {"8", "7"}, {"9", "8"}, {"10", "9"}, {"11", "10"}, {"12", "11"}, {"13", "12"}, {"14", "13"}, {"15", "14"}, {"16", "15"}};
+}
+
+}  // namespace
+
 std::vector<Flag> speculative_flags() {
   std::vector<Flag> rows;
   const std::string_view group = "Speculation";
@@ -159,15 +168,26 @@ std::vector<Flag> speculative_flags() {
                   .metavar = "MODEL", .help = "The drafter of method dflash: a folder, a .gguf file or a hub id in the local cache.",
                   .aliases = {{"speculative-draft-model-path"}, {"speculative-draft-model"}, {"model-draft"},
                               {"md"}}});
+  rows.push_back({.name = "speculative-config.profile", .field = SLIP_FIELD(engine.speculative.profile), .group = group,
+                  .metavar = "FILE",
+                  .help = "What slipstream calibrate-drafter wrote for the drafter of method dflash; it stands in for the drafter's config."});
   rows.push_back({.name = "speculative-config.num-speculative-tokens",
                   .field = SLIP_FIELD(engine.speculative.num_speculative_tokens), .group = group, .metavar = "N",
                   .help = "Most tokens drafted at once; 0: the method's own.", .min = 0, .max = 15,
-                  .aliases = {{"speculative-num-draft-tokens"}, {"spec-draft-n-max"}, {"draft-max"}, {"draft"}}});
+                  .aliases = {{"speculative-num-draft-tokens", false, {}, rows_of_a_block()}, {"spec-draft-n-max"}, {"draft-max"},
+                              {"draft-n-max"}, {"draft"}, {"draft-n"}}});
   rows.push_back({.name = "speculative-config.policy", .field = SLIP_FIELD(engine.speculative.policy),
                   .group = group, .metavar = "NAME",
                   .help = "adaptive (as many drafts as measured step times and acceptance make worth it, none included), fixed (as many "
                           "as the batch allows), or off.",
                   .choices = {"adaptive", "fixed", "off"}});
+  rows.push_back({.name = "speculative-config.synthetic-acceptance",
+                  .field = SLIP_FIELD(engine.speculative.synthetic_acceptance), .group = group, .metavar = "LENGTH|RATES",
+                  .help = "Benchmarks: accept drafts by chance, at a mean acceptance length (3.5) or by rates of the drafts (0.9,0.8,0.5). "
+                          "Answers mean nothing then, so it needs --load-format dummy or allow-synthetic.",
+                  .aliases = {{"spec-decode-acceptance-length"}}});
+  rows.push_back({.name = "speculative-config.allow-synthetic", .field = SLIP_FIELD(engine.speculative.allow_synthetic),
+                  .group = group, .help = "Take synthetic-acceptance with real weights too, whose answers become nonsense."});
   rows.push_back({.name = "speculative-config.prompt-lookup-min",
                   .field = SLIP_FIELD(engine.speculative.prompt_lookup_min), .group = group, .metavar = "N",
                   .help = "Shortest run of tokens that ngram looks for.", .min = 1, .max = 64,

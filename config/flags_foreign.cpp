@@ -15,6 +15,10 @@ struct Row {
   std::vector<Alias> aliases = {};
 };
 
+constexpr std::string_view kPolicyDecides =
+    "speculative-config.policy adaptive decides how many drafts are worth it, from measured times and acceptance";
+constexpr std::string_view kWithTarget = "a drafter runs where its target runs";
+
 std::vector<Row> no_effect_rows() {
   return {
       {"enable-metrics", kSwitch, "metrics are always on", {{"metrics"}, {"enable-request-metrics"}}},
@@ -61,6 +65,17 @@ std::vector<Row> no_effect_rows() {
       {"log-verbosity", kValue, "use --log-level", {{"lv"}, {"verbosity"}}},
       {"log-disable", kSwitch, "use --log-level error"},
       {"threads-batch", kValue, "one thread pool does prompts and decoding", {{"tb"}}},
+      {"speculative-num-steps", kValue, "a DFlash block is drafted in one pass; speculative-config.num-speculative-tokens bounds its drafts"},
+      {"spec-draft-n-min", kValue, kPolicyDecides, {{"draft-min"}, {"draft-n-min"}}},
+      {"spec-draft-p-min", kValue, kPolicyDecides, {{"draft-p-min"}, {"spec-draft-p-split"}, {"draft-p-split"}}},
+      {"speculative-config.disable-by-batch-size", kValue, kPolicyDecides, {{"speculative-disable-by-batch-size"}}},
+      {"gpu-layers-draft", kValue, kWithTarget, {{"n-gpu-layers-draft"}, {"ngld"}, {"spec-draft-ngl"}}},
+      {"device-draft", kValue, kWithTarget, {{"devd"}, {"spec-draft-device"}}},
+      {"threads-draft", kValue, kWithTarget, {{"td"}, {"threads-batch-draft"}, {"tbd"}}},
+      {"ctx-size-draft", kValue, "the drafter's context is that of the target, up to its own", {{"cd"}, {"speculative-config.max-model-len"}}},
+      {"cache-type-k-draft", kValue, "the drafter's context has the target's cache type", {{"ctkd"}, {"cache-type-v-draft"}, {"ctvd"}}},
+      {"speculative-draft-attention-backend", kValue, "the program chooses its kernels; /v1/info says which", {{"speculative-attention-mode"}}},
+      {"speculative-draft-model-revision", kValue, "nothing is downloaded; give the folder of the snapshot", {{"speculative-config.revision"}}},
       {"keep", kValue, "a context is never shifted; a request that does not fit gets 400"},
   };
 }
@@ -105,6 +120,14 @@ std::vector<Row> refused_rows() {
        {{"embeddings"}, {"is-embedding"}, {"reranking"}}},
       {"runner", kValue, "text generation only; leave it out", {{"task"}, {"convert"}}},
       {"enable-sleep-mode", kSwitch, "models are not put to sleep; stop the process"},
+      {"speculative-eagle-topk", kValue, "drafts are one chain, no tree; leave it out, or use 1"},
+      {"speculative-accept-threshold-single", kValue, "drafts are accepted only where they equal what would have been drawn: the text never changes",
+       {{"speculative-accept-threshold-acc"}, {"typical-acceptance-sampler-posterior-threshold"}}},
+      {"speculative-token-map", kValue, "drafters with a vocabulary of their own are not served; leave it out"},
+      {"speculative-draft-model-quantization", kValue, "weights keep the format of their file; give a drafter in the format wanted",
+       {{"speculative-config.quantization"}}},
+      {"speculative-config.draft-tensor-parallel-size", kValue, "a drafter has as many ranks as its target", {{"spec-tp"}}},
+      {"lookup-cache-static", kValue, "ngram looks in the text itself, not in files", {{"lcs"}, {"lookup-cache-dynamic"}, {"lcd"}}},
       {"nnodes", kValue, "one host only; start several replicas behind a gateway", {{"dist-init-addr"}}},
       {"slot-save-path", kValue, "KV caches are not saved to disk"},
       {"admin-api-key", kValue, "there are no admin routes; use --api-key"},
@@ -145,7 +168,7 @@ std::vector<Flag> foreign_flags() {
     rows.push_back({.name = row.name, .treatment = Treatment::kRefused, .group = "Refused", .help = row.why,
                     .arity = row.arity, .aliases = row.aliases});
     // One rank, one replica, one host is what is served anyway.
-    if (row.name.ends_with("-parallel-size") || row.name == "nnodes") rows.back().choices = {"1"};
+    if (row.name.ends_with("-parallel-size") || row.name == "nnodes" || row.name == "speculative-eagle-topk") rows.back().choices = {"1"};
   }
   return rows;
 }

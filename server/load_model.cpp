@@ -91,6 +91,20 @@ std::vector<std::string> model_names(const Config& config, const std::string& pa
   return {name};
 }
 
+/// For /v1/info: what was asked for and what runs, without the drafter's own report.
+std::string speculation_report(const SpeculativeConfig& wanted, int32_t drafts, const DeviceShape& shape) {
+  const bool off = drafts == 0;
+  Json out = {{"method", wanted.method.empty() ? Json(nullptr) : Json(wanted.method)},
+              {"policy", off ? "off" : wanted.policy},
+              {"draft_tokens", drafts},
+              {"why_off", !off                     ? Json(nullptr)
+                          : wanted.method.empty() ? Json("no speculative-config was given")
+                                                  : Json("speculative-config.policy is off")}};
+  if (shape.synthetic)
+    out["synthetic_acceptance"] = {{"length", shape.synthetic->length(drafts)}, {"rates", shape.synthetic->rates()}};
+  return out.dump();
+}
+
 /// Bounds what the start spends on graphs; the rest are captured when their steps come.
 constexpr double kCaptureSeconds = 5;
 
@@ -209,6 +223,13 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
   }
   const double plan_s = lap();
   DeviceShape shape = device_shape(wanted, batch, load.draft_tokens);
+  if (!wanted.speculative.synthetic_acceptance.empty()) {
+    if (on_device)
+      return unsupported("speculative-config.synthetic-acceptance runs on the cpu and reference backends so far, not on cuda",
+                         "speculative-config.synthetic-acceptance");
+    SLIP_TRY(shape.synthetic, SyntheticAcceptance::parse(wanted.speculative.synthetic_acceptance, load.draft_tokens));
+    log::warn("synthetic_acceptance", {{"length", shape.synthetic->length(load.draft_tokens)}, {"effect", "drafts stand by chance: answers mean nothing"}});
+  }
 
   LoadOptions options = load.options;
   size_load(shape, on_device, &options);
@@ -241,8 +262,6 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
     progress("loading the drafter");
     SLIP_TRY(model_drafter, load_drafter(*drafter_file, *parts.model, *checkpoint, *parts.ops, options, batch.max_num_seqs));
     groups.insert(groups.end(), model_drafter.groups.begin(), model_drafter.groups.end());
-    parts.drafter = std::move(model_drafter.drafter);
-    info.drafter_report = model_drafter.report;
   }
   shape.groups = static_cast<int32_t>(groups.size());
   int64_t block_bytes = 0;
@@ -281,9 +300,19 @@ Result<std::unique_ptr<Loaded>> load_decorated_model(const Config& config, Engin
                       {"sequences", batch.max_num_seqs},
                       {"step_tokens", batch.max_num_batched_tokens}});
   info.cache_dtype = dtype_info(dtype).name;
+  if (drafter_file) {
+    progress("checking the drafter");
+    self_check(model_drafter, {.target = *parts.model, .ops = *parts.ops, .kv = parts.kv, .tokenizer = *services.tokenizer,
+                               .chat_template = services.chat_template.get(),
+                               .stop_ids = model_config.eos_ids.empty() ? services.tokenizer->eos_ids() : model_config.eos_ids,
+                               .context = cache.context, .max_rows = options.max_rows, .max_num_seqs = batch.max_num_seqs});
+    parts.drafter = std::move(model_drafter.drafter);
+    info.drafter_report = model_drafter.report;
+  }
   if (ngram)
     parts.drafter = std::make_unique<NgramDrafter>(wanted.speculative.prompt_lookup_min,
                                                    wanted.speculative.prompt_lookup_max);
+  info.speculation_report = speculation_report(wanted.speculative, load.draft_tokens, shape);
 
   info.names = model_names(config, path, model_config);
   info.architecture = model_config.architecture;

@@ -85,6 +85,26 @@ class Page {
   std::string prefix_, base_, out_;
 };
 
+/// Beside vLLM's four: what they leave open about a drafter.
+void write_speculation(Page& page, const EngineStats& e) {
+  page.head("spec_decode_num_draft_tokens_per_pos_total", "counter", "Draft tokens verified, by position; the rate of a position is accepted over this.");
+  for (size_t i = 0; i < e.drafted_per_position.size(); ++i)
+    page.sample("spec_decode_num_draft_tokens_per_pos_total", static_cast<double>(e.drafted_per_position[i]),
+                "position=\"" + std::to_string(i) + "\"");
+  page.gauge("spec_decode_acceptance_length", "Mean tokens of a verified round since the start: accepted drafts and one more; 0 before the first.",
+             e.acceptance_length());
+  page.head("spec_decode_width_total", "counter", "Decode spans by drafts verified in them.");
+  for (size_t i = 0; i < e.draft_widths.size(); ++i)
+    page.sample("spec_decode_width_total", static_cast<double>(e.draft_widths[i]), "width=\"" + std::to_string(i) + "\"");
+  page.head("spec_decode_undrafted_total", "counter", "Decode spans that got no drafts, by why.");
+  for (size_t i = 0; i < kUndraftedReasons.size(); ++i)
+    page.sample("spec_decode_undrafted_total", static_cast<double>(e.undrafted[i]), "reason=\"" + std::string(kUndraftedReasons[i]) + "\"");
+  page.head("spec_decode_seconds_total", "counter", "Time of steps with drafts, by part; 0 where a device does not time them apart.");
+  page.sample("spec_decode_seconds_total", e.draft_s, "part=\"draft\"");
+  page.sample("spec_decode_seconds_total", e.verify_s, "part=\"verify\"");
+  page.sample("spec_decode_seconds_total", e.commit_s, "part=\"commit\"");
+}
+
 void write_engine(Page& page, const MetricsSnapshot& s) {
   const EngineStats& e = s.engine;
   page.gauge("num_requests_running", "Requests in the batch.", static_cast<double>(e.running));
@@ -132,6 +152,7 @@ void write_engine(Page& page, const MetricsSnapshot& s) {
   for (size_t i = 0; i < e.accepted_per_position.size(); ++i)
     page.sample("spec_decode_num_accepted_tokens_per_pos_total", static_cast<double>(e.accepted_per_position[i]),
                 "position=\"" + std::to_string(i) + "\"");
+  write_speculation(page, e);
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ struct ModelInfo {
   std::string build_facts;             // what answers depend on: weights, backend, kernels, cache dtype
   std::string cache_dtype;             // "BF16", "F8_E4M3"
   std::string load_report = "null";    // JSON text: bytes, formats, seconds
-  std::string drafter_report = "null"; // JSON text: where drafts come from
+  std::string drafter_report = "null"; // JSON text: the drafter model, its conventions and its self-check
+  std::string speculation_report = "null";  // JSON text: method, policy, and why there are no drafts
   std::vector<MemoryLine> memory;      // planned before loading, measured after
   int64_t created = 0;                 // Unix seconds
 };

@@ -257,7 +257,15 @@ SpanResult DeviceSlots::settle_span(const Span& span, const Placed& placed, std:
 
   const std::span<const int32_t> drafts =
       std::span<const int32_t>(slot.history).subspan(static_cast<size_t>(slot.committed), static_cast<size_t>(placed.drafts));
-  const Verdict verdict = verify(drafts, drawn, slot.sampling.stop_ids, slot.remaining);
+  Verdict verdict;
+  if (shape_.synthetic) {
+    made_up_.assign(drawn.begin(), drawn.end());
+    verdict = verify_synthetic(drafts, made_up_, shape_.synthetic->accepted(slot.sampling.seed, slot.choice, slot.committed, placed.drafts),
+                               slot.sampling.stop_ids, slot.remaining);
+    drawn = made_up_;
+  } else {
+    verdict = verify(drafts, drawn, slot.sampling.stop_ids, slot.remaining);
+  }
   const auto kept = drawn.first(static_cast<size_t>(verdict.emitted));
   slot.history.resize(static_cast<size_t>(slot.committed));
   for (const SampledToken& token : kept) {

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/run/step_executor.h"
 #include "engine/schedule/step_plan.h"
 #include "engine/spec/drafter.h"
+#include "engine/spec/synthetic_acceptance.h"
 #include "kernels/ops.h"
 
 namespace slipstream {
@@ -23,6 +25,7 @@ struct DeviceShape {
   int32_t max_rows = 512;      // rows of the largest step
   int32_t max_draft_tokens = 0;
   int32_t max_supplied_drafts = 0;  // drafts of a step that its plan brings
+  std::optional<SyntheticAcceptance> synthetic = {};  // benchmarks: chance decides about drafts
   /// Rows with logits in the largest step.
   int32_t max_logit_rows() const { return slots + std::max(slots * max_draft_tokens, max_supplied_drafts); }
 };
@@ -110,6 +113,7 @@ class DeviceSlots {
   std::vector<SpanRows> spans_;
   std::vector<Placed> placed_;      // beside plan.spans
   std::vector<SampleRow> sample_rows_;
+  std::vector<SampledToken> made_up_;  // of one span, in benchmarks
   std::vector<DraftRequest> draft_requests_;
   StepInputs inputs_;
   std::vector<int32_t> standing_rows_, standing_positions_;

@@ -2,11 +2,13 @@
 // group and the watchdog. Knows no HTTP.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/result.h"
@@ -37,6 +39,11 @@ struct EngineLimits {
   int32_t draft_block_tokens = 0;         // cache positions behind the newest token that a drafter writes (DFlash: its block)
 };
 
+/// Why a span got no drafts: its request wants none, its constraint foresees the next tokens, its answer is about to end, the step has no
+/// rows left, the policy sees nothing in it, or the drafter had no proposal.
+inline constexpr std::array<std::string_view, 6> kUndraftedReasons = {"request", "forced", "ending", "rows", "policy", "no_proposal"};
+enum class Undrafted : uint8_t { kRequest, kForced, kEnding, kRows, kPolicy, kNoProposal };
+
 /// Numbers for /metrics and /v1/info; read at any time from any thread.
 struct EngineStats {
   int64_t running = 0, waiting = 0, waiting_tokens = 0;
@@ -47,6 +54,10 @@ struct EngineStats {
   int64_t non_finite_rows = 0, invariant_failures = 0;
   int64_t drafts = 0, draft_tokens = 0, accepted_tokens = 0;
   std::vector<int64_t> accepted_per_position;
+  std::vector<int64_t> drafted_per_position;  // verified there
+  std::vector<int64_t> draft_widths;      // decode and verify spans by drafts verified, from 0
+  std::array<int64_t, kUndraftedReasons.size()> undrafted{};  // spans without drafts for the next, by kUndraftedReasons
+  double draft_s = 0, verify_s = 0, commit_s = 0;  // of steps with drafts (StepResult)
   int64_t draft_probes = 0;               // DraftPolicy::probes
   int64_t masked_rows = 0;                // logit rows that got a token mask
   double mask_s = 0;                      // spent on them by the engine thread, while a forward runs
@@ -54,6 +65,13 @@ struct EngineStats {
   int64_t constraint_dead_ends = 0;       // choices that ended with ErrorCause::kConstraint
   double last_step_age_s = 0;             // since a step finished; 0 when idle
   double last_step_ms = 0;
+
+  /// Mean tokens of a verified round: its accepted drafts and one more; 0 before the first.
+  double acceptance_length() const {
+    return drafts == 0 ? 0 : 1 + static_cast<double>(accepted_tokens) / static_cast<double>(drafts);
+  }
+  /// Share of the drafts verified at each position that were accepted.
+  std::vector<double> acceptance_by_position() const;
 };
 
 /// Timestamps of one finished request, for histograms and the access line.

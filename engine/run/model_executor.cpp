@@ -1,6 +1,15 @@
 #include "engine/run/model_executor.h"
 
+#include <chrono>
+
 namespace slipstream {
+namespace {
+
+using Time = std::chrono::steady_clock::time_point;
+
+double ms_between(Time from, Time to) { return std::chrono::duration<double, std::milli>(to - from).count(); }
+
+}  // namespace
 
 ModelExecutor::ModelExecutor(RankParts parts, const DeviceShape& shape)
     : parts_(std::move(parts)),
@@ -27,14 +36,17 @@ void ModelExecutor::carry_out(const SlotCommand& command) {
 }
 
 void ModelExecutor::forward(const StepPlan& plan) {
+  const Time begin = std::chrono::steady_clock::now();
   for (const SlotCommand& command : plan.commands) carry_out(command);
   const StepInputs& inputs = slots_.place(plan);
   // Every rank sees the same slots, so all skip an empty step together.
   if (inputs.rows > 0)
     parts_.model->forward(inputs, parts_.kv, parts_.drafter != nullptr ? parts_.drafter->taps() : nullptr);
+  forward_ms_ = ms_between(begin, std::chrono::steady_clock::now());
 }
 
 StepResult ModelExecutor::commit(const StepPlan& plan, const StepMasks& masks) {
+  const Time begin = std::chrono::steady_clock::now();
   require_masks(plan, masks, vocab_);
   const std::span<const SampleRow> rows = slots_.sample_rows(plan, masks);
   if (!rows.empty()) {
@@ -47,9 +59,13 @@ StepResult ModelExecutor::commit(const StepPlan& plan, const StepMasks& masks) {
     parts_.ops->sample(batch);
   }
   StepResult result = slots_.settle(plan, std::span<const SampledToken>(drawn_).first(rows.size()));
+  const Time settled = std::chrono::steady_clock::now();
   observe(plan, result);
   propose();
   slots_.report_drafts(plan, &result);
+  result.forward_ms = forward_ms_;
+  result.commit_ms = ms_between(begin, settled);
+  if (parts_.drafter != nullptr) result.draft_ms = ms_between(settled, std::chrono::steady_clock::now());
   return result;
 }
 

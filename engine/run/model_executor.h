@@ -39,6 +39,7 @@ class ModelExecutor final : public StepExecutor {
   RankParts parts_;
   DeviceSlots slots_;
   const int32_t vocab_;
+  double forward_ms_ = 0;                     // of the last forward
   std::vector<SampledToken> drawn_;           // [max_logit_rows]
   std::vector<std::vector<int32_t>> drafts_;  // [slots]
 };

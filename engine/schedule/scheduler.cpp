@@ -29,7 +29,10 @@ Scheduler::Scheduler(const EngineLimits& limits, const Clock* clock, SchedulerHo
       policy_(limits.draft_mode, limits.max_draft_tokens),
       generations_(static_cast<size_t>(limits.max_num_seqs), 0) {
   for (int32_t slot = limits.max_num_seqs - 1; slot >= 0; --slot) free_slots_.push_back(slot);
-  counters_.accepted_per_position.assign(static_cast<size_t>(limits.max_draft_tokens), 0);
+  const auto most = static_cast<size_t>(limits.max_draft_tokens);
+  counters_.accepted_per_position.assign(most, 0);
+  counters_.drafted_per_position.assign(most, 0);
+  if (most > 0) counters_.draft_widths.assign(most + 1, 0);
 }
 
 void Scheduler::add(std::shared_ptr<Request> request) {
@@ -116,9 +119,10 @@ void Scheduler::plan_decodes(StepPlan* plan, InFlight* flight) {
     candidates_.push_back({&sequence->acceptance, sequence->request->speculate ? most : 0});
   }
   // What the device drafts behind this step, for the next: what it drafted behind the last one is verified now.
-  const std::vector<int32_t>& widths = policy_.choose(candidates_, draft_rows(static_cast<int32_t>(running.size())));
+  const int32_t most_rows = draft_rows(static_cast<int32_t>(running.size()));
+  const std::vector<int32_t>& widths = policy_.choose(candidates_, most_rows);
   // Drafts that constraints foresee are accepted for certain: a row of theirs saves a step, so they take what rows there are.
-  int32_t supplied_left = std::min(limits_.max_supplied_drafts, draft_rows(static_cast<int32_t>(running.size())));
+  int32_t supplied_left = std::min(limits_.max_supplied_drafts, most_rows);
   int32_t drafts_left = std::max(limits_.max_num_seqs * limits_.max_draft_tokens, limits_.max_supplied_drafts);
   for (size_t i = 0; i < running.size(); ++i) {
     const std::shared_ptr<Sequence>& sequence = running[i];
@@ -138,8 +142,20 @@ void Scheduler::plan_decodes(StepPlan* plan, InFlight* flight) {
     drafts_left -= rows - 1;
     supplied_left -= static_cast<int32_t>(supplied.size());
     // Where the next step verifies forced tokens as well, the device's own drafts would not be looked at.
-    plan_decode(sequence, rows, more_forced ? 0 : widths[i], std::move(supplied), plan, flight);
+    const int32_t width = more_forced ? 0 : widths[i];
+    plan_decode(sequence, rows, width, std::move(supplied), plan, flight);
+    if (width == 0) count_undrafted(*sequence, candidates_[i].most, most_rows, more_forced);
   }
+}
+
+void Scheduler::count_undrafted(const Sequence& sequence, int32_t most, int32_t rows, bool forced) {
+  if (limits_.max_draft_tokens == 0) return;
+  const Undrafted why = !sequence.request->speculate ? Undrafted::kRequest
+                        : forced                     ? Undrafted::kForced
+                        : most <= 0                  ? Undrafted::kEnding
+                        : rows <= 0                  ? Undrafted::kRows
+                                                     : Undrafted::kPolicy;
+  ++counters_.undrafted[static_cast<size_t>(why)];
 }
 
 void Scheduler::plan_decode(const std::shared_ptr<Sequence>& sequence, int32_t rows, int32_t width, std::vector<int32_t> supplied,

@@ -108,6 +108,8 @@ class Scheduler {
   void preempt(Sequence& sequence);
   /// Drafts that sequences of a step may have, all together.
   int32_t draft_rows(int32_t decoding) const;
+  /// A span that asks for no drafts; most: what the sequence could have had, rows: what all could; forced: its constraint drafts.
+  void count_undrafted(const Sequence& sequence, int32_t most, int32_t rows, bool forced);
   std::vector<std::shared_ptr<Sequence>> ordered(bool (*wanted)(const Sequence&)) const;
   bool may_start(const Sequence& sequence) const;
 
@@ -129,6 +131,7 @@ class Scheduler {
   void free_quarantined();
 
   // ---- results (scheduler_results.cpp) ----
+  void count_draft_times(const StepResult& result);
   void apply_span(const PlannedSpan& planned, const SpanResult& result);
   void publish_blocks(Sequence& sequence);
   void forget_blocks(Sequence& sequence);

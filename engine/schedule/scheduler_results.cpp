@@ -14,9 +14,17 @@ void Scheduler::apply(const StepResult& result, double step_ms) {
   for (size_t i = 0; i < flight.spans.size(); ++i) apply_span(flight.spans[i], result.spans[i]);
   free_quarantined();
   ++counters_.steps;
+  count_draft_times(result);
   counters_.last_step_ms = step_ms;
   chunk_budget_.record(flight.decode_rows, flight.prefill_rows, step_ms);
   if (flight.prefill_rows == 0) policy_.record_step(static_cast<int32_t>(flight.spans.size()), flight.decode_rows, step_ms);
+}
+
+void Scheduler::count_draft_times(const StepResult& result) {
+  counters_.draft_s += result.draft_ms / 1000;
+  if (std::ranges::none_of(result.spans, [](const SpanResult& span) { return span.drafted > 0; })) return;
+  counters_.verify_s += result.forward_ms / 1000;
+  counters_.commit_s += result.commit_ms / 1000;
 }
 
 void Scheduler::apply_span(const PlannedSpan& planned, const SpanResult& result) {
@@ -39,6 +47,11 @@ void Scheduler::apply_span(const PlannedSpan& planned, const SpanResult& result)
     policy_.record_span(planned.rows - 1, result.accepted, result.done != DoneReason::kNone, &sequence->acceptance);
   const Confirmed confirmed = confirm(*sequence, planned, result);
   if (holds_slot && !result.starved) sequence->drafts = result.drafts;
+  if (planned.kind != SpanKind::kPrefill && limits_.max_draft_tokens > 0 && !planned.supplied && !result.starved) {
+    ++counters_.draft_widths[static_cast<size_t>(std::min(result.drafted, limits_.max_draft_tokens))];
+    if (planned.kind == SpanKind::kVerify && result.drafted == 0) ++counters_.undrafted[static_cast<size_t>(Undrafted::kNoProposal)];
+    for (int32_t i = 0; i < std::min(result.drafted, limits_.max_draft_tokens); ++i) ++counters_.drafted_per_position[static_cast<size_t>(i)];
+  }
   if (planned.supplied) {
     counters_.forced_drafts += result.drafted;
     counters_.forced_accepted += result.accepted;
@@ -186,6 +199,13 @@ void Scheduler::end_all(ErrorCause cause, const std::string& text) {
     event.error = text;
     end(sequence, std::move(event));
   }
+}
+
+std::vector<double> EngineStats::acceptance_by_position() const {
+  std::vector<double> shares;
+  for (size_t i = 0; i < drafted_per_position.size(); ++i)
+    shares.push_back(drafted_per_position[i] == 0 ? 0 : static_cast<double>(accepted_per_position[i]) / static_cast<double>(drafted_per_position[i]));
+  return shares;
 }
 
 void Scheduler::fill(EngineStats* stats) const {

@@ -96,6 +96,10 @@ struct StepResult {
   uint64_t step = 0;
   std::vector<SpanResult> spans;         // in the plan's order
   uint64_t digest = 0;                   // over tokens and accepted counts; equal on every rank
+  // Of this rank; 0 where the parts run on a device and are not timed apart.
+  double forward_ms = 0;                 // layers
+  double commit_ms = 0;                  // head, sampling or verification, slot update
+  double draft_ms = 0;                   // the drafter's context and the drafts for the next step
 };
 
 /// One JSON line per plan; parse gives an equal plan. For logs and replay.

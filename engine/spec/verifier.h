@@ -23,5 +23,9 @@ struct Verdict {
 /// the first disagreement are never looked at, so a non-finite row there changes nothing.
 Verdict verify(std::span<const int32_t> drafts, std::span<const SampledToken> drawn,
                std::span<const int32_t> stop_ids, int32_t remaining);
+/// The same where chance decides (engine/spec/synthetic_acceptance.h): the first `accepted` drafts stand, whatever was drawn,
+/// and take the place of the tokens in `drawn`.
+Verdict verify_synthetic(std::span<const int32_t> drafts, std::span<SampledToken> drawn, int32_t accepted,
+                         std::span<const int32_t> stop_ids, int32_t remaining);
 
 }  // namespace slipstream

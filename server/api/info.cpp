@@ -23,6 +23,14 @@ HttpResponse info(Call& call) {
                   {"chat_template", s.chat_template != nullptr},
                   {"load", nlohmann::ordered_json::parse(s.model.load_report, nullptr, false)}};
   out["drafter"] = nlohmann::ordered_json::parse(s.model.drafter_report, nullptr, false);
+  auto& speculation = out["speculation"] = nlohmann::ordered_json::parse(s.model.speculation_report, nullptr, false);
+  if (speculation.is_object() && bounds.max_draft_tokens > 0)
+    speculation["measured"] = {{"rounds", stats.drafts},
+                               {"draft_tokens", stats.draft_tokens},
+                               {"accepted_tokens", stats.accepted_tokens},
+                               {"acceptance_length", stats.acceptance_length()},
+                               {"acceptance_by_position", stats.acceptance_by_position()},
+                               {"widths", stats.draft_widths}};
   auto& memory = out["memory"] = nlohmann::ordered_json::object();
   for (const MemoryLine& line : s.model.memory) memory[line.kind] = {{"planned", line.planned}, {"actual", line.actual}};
   const GenerationDefaults& d = s.model.defaults;

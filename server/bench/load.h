@@ -15,6 +15,9 @@ struct Target {
   Url url;
   std::string path;  // of the completions route
   std::string model;
+  /// The acceptance length that the server makes up (its speculative-config.synthetic-acceptance); 0: real acceptance, or a
+  /// server that does not say.
+  double synthetic_length = 0;
 };
 
 /// What a progress line shows.

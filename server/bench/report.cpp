@@ -21,15 +21,17 @@ ordered_json spread_json(const Spread& s) {
 
 }  // namespace
 
-std::string table_text(const std::vector<Summary>& summaries) {
+std::string table_text(const std::vector<Summary>& summaries, double synthetic_length) {
   std::string out =
       "              TTFT ms            TPOT ms            ITL ms             e2e ms       output   total    requests\n"
       "streams    p50   p95   p99    p50   p95   p99    p50   p95   p99      p50     p95    tok/s   tok/s  ok     failed\n";
   for (const Summary& s : summaries) {
     out += format("%7d %6.0f%6.0f%6.0f %6.1f%6.1f%6.1f %6.1f%6.1f%6.1f ", s.concurrency, s.ttft_ms.p50, s.ttft_ms.p95,
                   s.ttft_ms.p99, s.tpot_ms.p50, s.tpot_ms.p95, s.tpot_ms.p99, s.itl_ms.p50, s.itl_ms.p95, s.itl_ms.p99);
-    out += format("%8.0f%8.0f %8.1f%8.1f  %-6lld %lld\n", s.e2e_ms.p50, s.e2e_ms.p95, s.output_tokens_per_s,
+    out += format("%8.0f%8.0f %8.1f%8.1f  %-6lld %lld", s.e2e_ms.p50, s.e2e_ms.p95, s.output_tokens_per_s,
                   s.total_tokens_per_s, static_cast<long long>(s.ok), static_cast<long long>(s.failed));
+    if (synthetic_length > 0) out += format("  synthetic acceptance length %.2f", synthetic_length);
+    out += "\n";
   }
   for (const Summary& s : summaries) {
     if (s.long_ttft_ms.count == 0) continue;
@@ -49,6 +51,7 @@ std::string json_text(const Target& target, const Options& options, const std::v
   ordered_json runs = ordered_json::array();
   for (const Summary& s : summaries) {
     runs.push_back({{"concurrency", s.concurrency},
+                    {"synthetic_acceptance_length", target.synthetic_length > 0 ? ordered_json(target.synthetic_length) : ordered_json(nullptr)},
                     {"ok", s.ok},
                     {"failed", s.failed},
                     {"wall_s", s.wall_s},

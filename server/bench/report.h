@@ -10,7 +10,8 @@
 
 namespace slipstream::bench {
 
-std::string table_text(const std::vector<Summary>& summaries);
+/// synthetic_length: of Target; every line says it.
+std::string table_text(const std::vector<Summary>& summaries, double synthetic_length);
 std::string json_text(const Target& target, const Options& options, const std::vector<Summary>& summaries);
 std::string progress_text(const Progress& progress);
 

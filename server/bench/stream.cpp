@@ -110,6 +110,12 @@ Result<std::string> first_model(const std::string& body) {
   return io_error("/v1/models names no model; give one with --model");
 }
 
+double synthetic_length_of(const std::string& body) {
+  const json object = json::parse(body, nullptr, false);
+  const json::json_pointer at("/speculation/synthetic_acceptance/length");
+  return object.is_object() && object.contains(at) && object[at].is_number() ? object[at].get<double>() : 0;
+}
+
 std::string error_text(const std::string& body) {
   const json object = json::parse(body, nullptr, false);
   if (object.is_object() && object.contains("error") && object["error"].is_object()) {

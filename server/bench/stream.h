@@ -38,6 +38,8 @@ class AnswerStream {
 std::string request_body(const std::string& model, bool chat, const std::string& prompt, int max_tokens,
                          double temperature, bool ignore_eos);
 
+/// The acceptance length that a /v1/info body says is made up; 0: none.
+double synthetic_length_of(const std::string& body);
 /// The id of the first model in a /v1/models body.
 Result<std::string> first_model(const std::string& body);
 

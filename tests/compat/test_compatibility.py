@@ -148,6 +148,7 @@ def test_unknown_parameter_is_accepted(server):
 
 FLAG_SAMPLES = {"api-key": "k", "served-model-name": "m", "metrics-api-key": "k", "allowed-origins": "https://example.org", "api-key-file": "keys",
                 "default-chat-template-kwargs": "{}", "speculative-config": "{}", "speculative-config.method": "ngram",
+                "speculative-config.synthetic-acceptance": "2.5",
                 "cpu-isa": "scalar", "cuda-feature-level": "sm80", "quantization": "gguf", "chat-template": "template.jinja", "model": "m"}
 SPECIAL = {"config", "help", "json", "print-config"}
 
@@ -166,6 +167,9 @@ def test_flag(binary, tables, row):
     method = {"speculative-config.num-speculative-tokens": "ngram", "speculative-config.model": "dflash"}.get(name)
     if method:
         words.append(f"--speculative-config.method={method}")
+    words += {"speculative-config.profile": ["--speculative-config.method=dflash", "--speculative-config.model=m"],
+              "speculative-config.synthetic-acceptance": ["--speculative-config.method=ngram", "--load-format=dummy"],
+              "speculative-config.allow-synthetic": ["--speculative-config.method=ngram", "--speculative-config.synthetic-acceptance=2"]}.get(name, [])
     if name == "cuda-feature-level":
         words.append("--backend=cuda")
     result = check_config(binary, *words)

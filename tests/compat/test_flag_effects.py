@@ -2,9 +2,11 @@
 named in checks.ELSEWHERE."""
 import json
 import os
+import shutil
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import httpx
 import pytest
@@ -283,6 +285,50 @@ def test_drafter_model(launch, binary, smollm2, tmp_path):
     assert "hidden_size" in refused(random_drafter.write(tmp_path / "narrow", hidden_size=512))
     assert "tapped layer 30 is outside" in refused(random_drafter.write(tmp_path / "deep", taps=(1, 30)))
     assert "needs a drafter" in ends_with(binary, smollm2, "--speculative-config.method=dflash")
+
+
+PAIR = Path(__file__).resolve().parents[1] / "fixtures/pair"  # a tiny target and its trained drafter
+
+
+@shows("--speculative-config.profile")
+def test_drafter_profile(launch, binary, tmp_path):
+    """Weights without a config serve by the profile that calibration wrote."""
+    bare, profile = tmp_path / "bare", tmp_path / "profile.json"
+    bare.mkdir()
+    shutil.copy(PAIR / "drafter/model.safetensors", bare)
+    subprocess.run([binary, "calibrate-drafter", str(PAIR / "target"), str(bare), "--prompts", str(PAIR / "prompts.txt"), "--texts", "8",
+                    "--tokens", "72", "--out", str(profile)], check=True, capture_output=True)
+    flags = ("--backend", "cpu", "--speculative-config.method=dflash", f"--speculative-config.model={bare}")
+    with launch(*flags, f"--speculative-config.profile={profile}", model=str(PAIR / "target")) as made:
+        assert (info(made)["drafter"]["config"], info(made)["drafter"]["taps"]) == ("profile", [1, 2, 4])
+    assert "calibrate-drafter" in ends_with(binary, PAIR / "target", *flags)
+    assert "belongs to a drafter of method dflash" in ends_with(binary, PAIR / "target", f"--speculative-config.profile={profile}")
+
+
+@shows("--speculative-config.synthetic-acceptance", "--speculative-config.allow-synthetic")
+def test_synthetic_acceptance(launch, binary):
+    """Chance decides how many drafts stand, and every report of it says so; refused with weights that could answer unless asked for."""
+    flags = ("--backend", "cpu", "--speculative-config.method=dflash", f"--speculative-config.model={PAIR / 'drafter'}",
+             "--speculative-config.policy=fixed")
+    for rates, share in (("1,1", 1), ("0,0", 0)):
+        with launch(*flags, f"--speculative-config.synthetic-acceptance={rates}", "--speculative-config.allow-synthetic",
+                    model=str(PAIR / "target")) as made:
+            complete(made.http, "abc", max_tokens=60, ignore_eos=True, model="target")
+            facts = info(made)["speculation"]
+            assert facts["synthetic_acceptance"]["length"] == (6 if share else 1)
+            assert facts["measured"]["draft_tokens"] > 20
+            assert facts["measured"]["accepted_tokens"] == share * facts["measured"]["draft_tokens"]
+            assert "synthetic_acceptance" in made.log()
+            bench = [binary, "bench", f"http://127.0.0.1:{made.port}", "--api", "completions", "--requests", "1", "--max-tokens", "8"]
+            result = subprocess.run(bench, capture_output=True, text=True, check=True)
+            assert f"synthetic acceptance length {6 if share else 1}.00" in result.stdout
+            result = subprocess.run([*bench, "--json"], capture_output=True, text=True, check=True)
+            assert json.loads(result.stdout)["runs"][0]["synthetic_acceptance_length"] == (6 if share else 1)
+    said = ends_with(binary, PAIR / "target", *flags, "--speculative-config.synthetic-acceptance=3")
+    assert "makes answers meaningless" in said and "--speculative-config.allow-synthetic" in said
+    assert "outside of 1 to 6" in ends_with(binary, PAIR / "target", *flags, "--speculative-config.synthetic-acceptance=7",
+                                            "--speculative-config.allow-synthetic")
+    assert "needs drafts to accept" in ends_with(binary, PAIR / "target", "--speculative-config.synthetic-acceptance=3")
 
 
 # ---- HTTP ----

@@ -230,6 +230,31 @@ request_time_per_output_token_seconds spec_decode_num_drafts spec_decode_num_dra
 spec_decode_num_accepted_tokens_per_pos http_requests_client_disconnected_total""".split()
 
 
+def test_metrics_of_speculation(start_stub):
+    """What vLLM's names leave open about drafts, and that the figures add up."""
+    server = start_stub("--stub-drafts=4", "--metrics-prefix=vllm")
+    for _ in range(5):
+        assert server.post(CHAT, chat("ab" * 20, max_tokens=60)).status == 200
+    assert server.post(CHAT, chat("ab" * 20, max_tokens=20, speculate=False)).status == 200
+    server.wait_idle()
+    page = server.get("/metrics").text
+
+    def values(name):
+        return {label: float(value) for label, value in re.findall(rf'^vllm:{name}\{{[^}}]*?(?:,(?:position|width|reason|part)="([a-z_0-9]+)")?\}} (\S+)$',
+                                                                   page, re.M)}
+    rounds, drafted, accepted = (values(f"spec_decode_num_{what}_total")[""] for what in ("drafts", "draft_tokens", "accepted_tokens"))
+    assert rounds > 0 and drafted >= rounds
+    assert values("spec_decode_acceptance_length")[""] == pytest.approx(1 + accepted / rounds)
+    at, right = values("spec_decode_num_draft_tokens_per_pos_total"), values("spec_decode_num_accepted_tokens_per_pos_total")
+    assert len(at) == 4 and at["0"] == rounds and sum(at.values()) == drafted and sum(right.values()) == accepted
+    assert all(right[i] <= at[i] for i in at)
+    widths = values("spec_decode_width_total")
+    assert len(widths) == 5 and sum(widths[i] for i in "1234") == rounds and sum(int(i) * n for i, n in widths.items()) == drafted
+    reasons = values("spec_decode_undrafted_total")
+    assert set(reasons) == {"request", "forced", "ending", "rows", "policy", "no_proposal"} and reasons["request"] > 0
+    assert set(values("spec_decode_seconds_total")) == {"draft", "verify", "commit"}
+
+
 @pytest.mark.parametrize("prefix", ["slipstream", "vllm"])
 def test_metrics(start_stub, prefix):
     server = start_stub(f"--metrics-prefix={prefix}")

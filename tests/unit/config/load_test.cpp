@@ -61,7 +61,7 @@ TEST_CASE("the same settings in SGLang's, llama-server's and TensorRT-LLM's word
   CHECK(sglang.engine.enforce_eager);
   CHECK(sglang.engine.generation_config == "vllm");
   CHECK(sglang.engine.speculative.method == "ngram");
-  CHECK(sglang.engine.speculative.num_speculative_tokens == 5);
+  CHECK(sglang.engine.speculative.num_speculative_tokens == 4);  // SGLang counts the anchor
 
   const Config llama = good({"-m", "m.gguf", "-c", "8192", "-np", "4", "-ub", "128", "-t", "2", "-a", "name", "-ctk",
                              "f16", "-ctv", "f16", "--chat-template-kwargs", "{\"enable_thinking\":false}",

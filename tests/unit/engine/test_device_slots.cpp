@@ -297,3 +297,31 @@ TEST_CASE("plans that the slots cannot honour are device errors") {
   REQUIRE_THROWS_AS(slots.place(plan_of(span_of(SpanKind::kPrefill, 0, 3, LogitsWanted::kLast))), DeviceError);
   REQUIRE_THROWS_AS(slots.place(plan_of(span_of(SpanKind::kDecode, 0, 1, LogitsWanted::kLast))), DeviceError);
 }
+
+TEST_CASE("synthetic acceptance decides how many drafts stand, and nothing else") {
+  struct Case {
+    const char* rates;
+    Ids emitted;
+    int32_t accepted;
+  };
+  for (const Case& c : {Case{"1,1", {7, 8, 22}, 2}, Case{"1,0", {7, 21}, 1}, Case{"0,1", {20}, 0}}) {
+    DeviceShape with = shape();
+    with.synthetic = SyntheticAcceptance::parse(c.rates, 3).value();
+    DeviceSlots slots(with);
+    slots.open(opening(0, 1, {1, 2, 3}, 9));
+    slots.grant({0, 0, {5, 6}});
+    const StepPlan prefill = plan_of(span_of(SpanKind::kPrefill, 0, 3, LogitsWanted::kLast));
+    slots.place(prefill);
+    slots.settle(prefill, drawn({4}));
+    Span span = span_of(SpanKind::kVerify, 3, 3, LogitsWanted::kAll);
+    span.supplied_drafts = {7, 8};
+    const StepPlan plan = plan_of(span);
+    REQUIRE(slots.place(plan).rows == 3);
+    const StepResult result = slots.settle(plan, drawn({20, 21, 22}));
+    CHECK(result.spans[0].emitted == c.emitted);
+    CHECK(result.spans[0].accepted == c.accepted);
+    CHECK(result.spans[0].drafted == 2);
+    CHECK(slots.place(plan_of(span_of(SpanKind::kDecode, 3 + static_cast<int32_t>(c.emitted.size()), 1, LogitsWanted::kLast))).positions[0] ==
+          3 + static_cast<int32_t>(c.emitted.size()));
+  }
+}
