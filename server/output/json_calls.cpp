@@ -40,7 +40,7 @@ bool JsonCalls::step(std::string_view rest, bool last) {
 }
 
 void JsonCalls::end() {
-  sink_->plain(taken_);
+  if (state_ != State::kBetween) sink_->plain(taken_);  // between calls it holds separators only
   taken_.clear();
   started_ = false;
   state_ = syntax_.bare && !had_call_ ? State::kBeginning : State::kText;
@@ -256,7 +256,11 @@ bool JsonCalls::after_value(std::string_view rest) {
 bool JsonCalls::between(std::string_view rest, bool last) {
   const char c = rest[0];
   if (taken_.size() > kLongestHeader) return break_off();
-  if (is_space(c) || c == ',' || c == ']' || (c == ';' && syntax_.bare)) return take(rest, 1);
+  if (c == ']') {  // closes a list of calls, whatever follows
+    consume(1);
+    return true;
+  }
+  if (is_space(c) || c == ',' || (c == ';' && syntax_.bare)) return take(rest, 1);
   if (c == '{' && syntax_.object) return begin_object(rest);
   const std::string fence(syntax_.named ? kPlainFence : std::string_view());
   const std::string* tags[] = {&syntax_.close, &syntax_.section_end, &syntax_.open, &fence};

@@ -23,7 +23,7 @@ bool PythonCalls::step(std::string_view rest, bool last) {
 }
 
 void PythonCalls::end() {
-  sink_->plain(taken_);
+  if (state_ != State::kBetween) sink_->plain(taken_);  // between calls it holds separators only
   taken_.clear();
 }
 
@@ -34,7 +34,8 @@ bool PythonCalls::take(std::string_view rest, size_t bytes) {
 }
 
 bool PythonCalls::no_call() {
-  end();
+  sink_->plain(taken_);
+  taken_.clear();
   state_ = State::kText;
   return true;
 }
@@ -169,7 +170,11 @@ bool PythonCalls::between(std::string_view rest, bool last) {
       return true;
     }
   }
-  if (is_space(rest[0]) || rest[0] == ',' || rest[0] == ']' || rest[0] == ';') return take(rest, 1);
+  if (rest[0] == ']') {  // closes the list, whatever follows
+    consume(1);
+    return true;
+  }
+  if (is_space(rest[0]) || rest[0] == ',' || rest[0] == ';') return take(rest, 1);
   if (!is_name_char(rest[0])) return no_call();
   name_.clear();
   state_ = State::kName;

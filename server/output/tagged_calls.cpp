@@ -114,6 +114,10 @@ bool TagCalls::first(std::string_view rest, bool last) {
   if (taken_.size() > kLongestStart) return no_call();
   if (is_space(rest[0])) return take(rest, 1);
   const Match key = begins_with(rest, syntax_.key, last), close = begins_with(rest, syntax_.close, last);
+  if (last && tools_->has(name_) && (syntax_.key.starts_with(rest) || syntax_.close.starts_with(rest))) {
+    consume(rest.size());  // cut off inside the tag: end() starts the call
+    return true;
+  }
   if (key != Match::kYes && close != Match::kYes) return (key == Match::kNo && close == Match::kNo) ? no_call() : false;
   start();
   return true;

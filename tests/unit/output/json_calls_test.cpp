@@ -140,6 +140,8 @@ TEST_CASE("Mistral: the list of objects") {
   const std::string text = R"([TOOL_CALLS][{"name": "weather", "arguments": {"city": "Paris", "days": 2}, "id": "abc123xyz"}, )"
                            R"({"name": "now", "arguments": {}, "id": "abc123xy2"}])";
   CHECK(read(of(CallFormat::kMistral), text).calls == kTwo);
+  CHECK(read(of(CallFormat::kMistral), text).content.empty());
+  CHECK(read(of(CallFormat::kMistral), text + " Done.").content == "Done.");
   CHECK(read(of(CallFormat::kMistral, {"[TOOL_CALLS]"}), text).calls == kTwo);
 }
 

@@ -25,7 +25,7 @@ TEST_CASE("a list of calls") {
 TEST_CASE("values with brackets, quotes and commas") {
   const Reading r = read(of(CallFormat::kPython), R"([write(path='a, b)', text="say \"(hi]\"\n"), weather(ids=[1, (2)], opts={'a': {"b": None}})])");
   REQUIRE(r.calls.size() == 2);
-  CHECK(json::parse(r.calls[0].arguments) == json::parse(R"({"path": "a, b)", "text": "say \"(hi]\"\n"})"));
+  CHECK(json::parse(r.calls[0].arguments) == json::parse(R"j({"path": "a, b)", "text": "say \"(hi]\"\n"})j"));
   CHECK(json::parse(r.calls[1].arguments) == json::parse(R"({"ids": [1, [2]], "opts": {"a": {"b": null}}})"));
 }
 

@@ -97,7 +97,7 @@ TEST_CASE("Qwen 3.5: forgotten tags") {
         std::vector<ReadCall>{kTwo[0]});
   CHECK(calls("<tool_call>\n<function=weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n2\n</parameter>\n</tool_call>\n" +
               xml_call("now", {})) == kTwo);
-  CHECK(calls(xml_call("now", {}).substr(0, 34)) == std::vector<ReadCall>{kTwo[1]});  // no closing tag at all
+  CHECK(calls(xml_call("now", {}).substr(0, 34)) == std::vector<ReadCall>{{"now", "", ""}});  // cut off inside the closing tag
 }
 
 TEST_CASE("Qwen 3.5: an argument that is given twice counts once") {
@@ -156,7 +156,7 @@ TEST_CASE("GLM: calls as 4.5 and as 4.7 write them") {
 }
 
 TEST_CASE("GLM: strings keep their line ends, tags in values stay, prose stays prose") {
-  const std::string page = "\n<arg_key>a</arg_key>\n</arg_value> </tool_call> b\n";
+  const std::string page = "\n<arg_key>a</arg_key>\n</arg_value> b </tool_call> c\n";
   const Reading r = read(of(CallFormat::kGlm), glm_call("write", {{"text", page}, {"path", "a"}}, "\n"));
   REQUIRE(r.calls.size() == 1);
   CHECK(json::parse(r.calls[0].arguments)["text"] == page);

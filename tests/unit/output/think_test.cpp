@@ -44,7 +44,7 @@ TEST_CASE("thoughts that the prompt has closed") {
   CHECK(read(tags(kClosed), "Four.").reasoning.empty());
   // a model may close them once more
   const Reading again = read(tags(kClosed), "\n</think>\n\nFour.");
-  CHECK(again.content == "\nFour.");
+  CHECK(again.content == "Four.");
   CHECK(again.reasoning.empty());
 }
 
