@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "engine/grammar/grammar_cache.h"
 #include "server/api/response_store.h"
 #include "server/build_info.h"
 #include "server/sha256.h"
@@ -22,6 +23,7 @@ void complete(Services* services) {
   for (int32_t id = 0; id < services->tokenizer->vocab_size(); ++id)
     longest = std::max(longest, static_cast<int64_t>(services->tokenizer->token_bytes(id).size()));
   services->longest_token_bytes = longest;
+  services->grammars = std::make_shared<grammar::GrammarCache>(services->tokenizer);
   const EngineConfig& engine = services->config.engine;
   services->output_format = std::make_shared<const output::OutputFormat>(output::find_output_format(
       services->chat_template.get(), *services->tokenizer, engine.reasoning_parser, engine.tool_call_parser));

@@ -14,6 +14,10 @@
 #include "server/memory_plan.h"
 #include "server/output/output_format.h"
 
+namespace slipstream::grammar {
+class GrammarCache;
+}
+
 namespace slipstream {
 
 namespace api {
@@ -48,11 +52,12 @@ struct Services {
   Config config;
   std::string fingerprint;                             // system_fingerprint
   int64_t longest_token_bytes = 1;                     // of the vocabulary: bounds tokens by bytes
+  std::shared_ptr<grammar::GrammarCache> grammars;     // of the vocabulary; never null
   std::shared_ptr<const output::OutputFormat> output_format;  // how the model writes thoughts and calls; never null
   std::shared_ptr<api::ResponseStore> responses;       // never null
 };
 
-/// Fills fingerprint, longest_token_bytes, output_format, responses and model.created from the rest.
+/// Fills fingerprint, longest_token_bytes, grammars, output_format, responses and model.created from the rest.
 void complete(Services* services);
 
 }  // namespace slipstream

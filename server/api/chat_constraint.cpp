@@ -1,9 +1,11 @@
 // See chat_constraint.h.
 #include "server/api/chat_constraint.h"
 
+#include "engine/grammar/grammar_cache.h"
+#include "engine/sample/after_reasoning.h"
 #include "engine/sample/all_of.h"
 #include "engine/sample/reasoning_budget.h"
-#include "server/output/output_format.h"
+#include "server/output/call_grammar.h"
 
 namespace slipstream::api {
 namespace {
@@ -33,6 +35,39 @@ Result<Spec> budget_of_thoughts(const Services& services, const GenerationReques
   return Spec(std::make_shared<const ReasoningBudget>(std::move(rules)));
 }
 
+/// `inner` from the end of the thoughts on; in harmony the grammar itself holds them.
+Result<Spec> after_thoughts(const Services& services, bool inside, Spec inner) {
+  const output::OutputFormat& format = *services.output_format;
+  if (format.think == output::ThinkFormat::kNone || format.think == output::ThinkFormat::kHarmony) return inner;
+  const output::ThinkTexts marks = output::think_texts(format);
+  AfterReasoning::Rules rules;
+  rules.opening = services.tokenizer->token_id(marks.open);
+  rules.begin = inside ? AfterReasoning::Begin::kInside
+                : rules.opening >= 0 ? AfterReasoning::Begin::kMayOpen : AfterReasoning::Begin::kOutside;
+  SLIP_TRY(rules.end, tokens_of(*services.tokenizer, marks.close));
+  return Spec(std::make_shared<const AfterReasoning>(std::move(inner), std::move(rules)));
+}
+
+Result<Spec> rules_of_calls(const Services& services, const GenerationRequest& request, bool inside) {
+  output::CallRules rules;
+  rules.forced = request.tool_choice == ToolChoice::kRequired;
+  rules.single = !request.parallel_tool_calls;
+  rules.any_arguments = !rules.forced;
+  const auto compiled = [&]() -> Result<Spec> {
+    SLIP_TRY(const auto format, output::call_format(*services.output_format, *services.tokenizer, request.tools, request.strict_tools, rules));
+    return services.grammars->constraint(format);
+  };
+  auto spec = compiled();
+  if (!spec.ok() && rules.forced) {
+    // only strict functions promise that all of their schema holds
+    rules.any_arguments = true;
+    auto loose = compiled();
+    if (loose.ok()) spec = std::move(loose);
+  }
+  if (!spec.ok()) return std::move(spec).error();
+  return after_thoughts(services, inside, *spec);
+}
+
 }  // namespace
 
 Result<Spec> chat_constraint(const Services& services, const GenerationRequest& request, bool inside) {
@@ -40,6 +75,10 @@ Result<Spec> chat_constraint(const Services& services, const GenerationRequest& 
   if (request.thinking_token_budget >= 0) {
     SLIP_TRY(auto budget, budget_of_thoughts(services, request, inside));
     all.push_back(std::move(budget));
+  }
+  if (!request.tools.is_null() && (!request.strict_tools.empty() || request.tool_choice == ToolChoice::kRequired)) {
+    SLIP_TRY(auto calls, rules_of_calls(services, request, inside));
+    all.push_back(std::move(calls));
   }
   return all_of(std::move(all));
 }

@@ -1,5 +1,5 @@
-// What a chat request lets the model say, beyond its sampling: the budget of its thoughts, as a constraint of the
-// engine. Knows no endpoint.
+// What a chat request lets the model say, beyond its sampling: forced and strict calls, and the budget of its thoughts, as
+// constraints of the engine. Knows no endpoint.
 #pragma once
 
 #include <memory>

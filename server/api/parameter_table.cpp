@@ -71,7 +71,7 @@ constexpr Parameter kTable[] = {
     used("reasoning_format", kChat, Type::kString, "auto or deepseek: split; none: as separate_reasoning false (llama.cpp)"),
     // ---- tools ----
     used("tools", kChat, Type::kList, "functions; at most 512, together at most 1 MiB; names of 1..128 letters, digits and - _ ."),
-    used("tool_choice", kChat, Type::kAny, "none (the tools are left out of the prompt), auto, or allowed_tools"),
+    used("tool_choice", kChat, Type::kAny, "none (the tools are left out of the prompt), auto, required, one function, or allowed_tools; calls that must come, and those of functions with strict, are made by a grammar"),
     used("parallel_tool_calls", kChat, Type::kBool, "false: the answer ends with its first call"),
     // ---- serving ----
     number(limits::kPriority, kBoth, "lower runs first (as in vLLM)"),

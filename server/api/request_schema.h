@@ -66,7 +66,7 @@ struct GenerationRequest {
 
   // tools
   Json tools;                              // those that may be called, as the template wants them; null: none
-  ToolChoice tool_choice = ToolChoice::kNone;  // kRequired with one tool: that one was named
+  ToolChoice tool_choice = ToolChoice::kNone;
   bool parallel_tool_calls = true;
   std::set<std::string> strict_tools;      // functions whose arguments must keep to their schema
 

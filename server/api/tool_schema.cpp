@@ -149,6 +149,7 @@ Status read_tool_choice(const Json& choice, GenerationRequest* out) {
   if (*type != "function") return unsupported("only functions can be chosen", "tool_choice.type");
   SLIP_TRY(auto name, chosen_name(choice, "tool_choice"));
   out->tool_choice = ToolChoice::kRequired;
+  out->parallel_tool_calls = false;  // that function, once
   return keep_tools({name}, "tool_choice.function.name", out);
 }
 
@@ -166,9 +167,6 @@ Status read_tools(const Json& body, GenerationRequest* out) {
     out->tools = nullptr;
     out->strict_tools.clear();
   }
-  if (out->tool_choice == ToolChoice::kRequired)
-    return unsupported("a call cannot be forced yet; use tool_choice auto and ask for the call in the prompt", "tool_choice");
-  if (!out->strict_tools.empty()) return unsupported("strict arguments are not served yet; leave strict out", "tools");
   return Ok{};
 }
 

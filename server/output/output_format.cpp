@@ -120,7 +120,7 @@ OutputFormat find_output_format(const ChatTemplate* chat_template, const Tokeniz
   out.dsml_section = source.find("'tool_calls>") != std::string::npos ? "tool_calls" : "function_calls";
 
   out.deepseek_fences = source.find("```json") != std::string::npos;
-  out.mistral_names = source.find("[ARGS]") != std::string::npos;
+  out.mistral_names = source.find("[ARGS]") != std::string::npos || tokenizer.token_id("[ARGS]") >= 0;
 
   if (reasoning_parser != "auto") {
     out.think = format_named(reasoning_parser, kThinkNames);

@@ -111,3 +111,14 @@ def test_bad_tools_raise(client):
     with pytest.raises(openai.BadRequestError) as caught:
         client.chat.completions.create(model="stub", messages=turn("x"), tools=[{"type": "function", "function": {"name": "a b"}}])
     assert caught.value.param == "tools.0.function.name"
+
+
+def test_pydantic_tools(client):
+    """The helper sends strict: true, and reads the arguments back as the model's class."""
+    tool = openai.pydantic_function_tool(weather)
+    completion = client.chat.completions.parse(model="stub", messages=turn(CALL), tools=[tool])
+    (call,) = completion.choices[0].message.tool_calls
+    assert call.function.parsed_arguments == weather(city="Paris", days=2)
+    with client.chat.completions.stream(model="stub", messages=turn(CALL), tools=[tool], tool_choice="required") as stream:
+        final = stream.get_final_completion()
+    assert final.choices[0].message.tool_calls[0].function.parsed_arguments == weather(city="Paris", days=2)
