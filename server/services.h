@@ -52,7 +52,6 @@ struct Services {
   Config config;
   std::string fingerprint;                             // system_fingerprint
   int64_t longest_token_bytes = 1;                     // of the vocabulary: bounds tokens by bytes
-  std::shared_ptr<grammar::GrammarCache> grammars;     // of the vocabulary; never null
   std::shared_ptr<const output::OutputFormat> output_format;  // how the model writes thoughts and calls; never null
   std::shared_ptr<api::ResponseStore> responses;       // never null
 };
