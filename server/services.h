@@ -54,6 +54,7 @@ struct Services {
   int64_t longest_token_bytes = 1;                     // of the vocabulary: bounds tokens by bytes
   std::shared_ptr<const output::OutputFormat> output_format;  // how the model writes thoughts and calls; never null
   std::shared_ptr<api::ResponseStore> responses;       // never null
+  std::shared_ptr<grammar::GrammarCache> grammars;     // of the vocabulary; never null
 };
 
 /// Fills fingerprint, longest_token_bytes, grammars, output_format, responses and model.created from the rest.
