@@ -5,6 +5,7 @@
 #include "engine/sample/after_reasoning.h"
 #include "engine/sample/all_of.h"
 #include "engine/sample/reasoning_budget.h"
+#include "server/api/output_constraint.h"
 #include "server/output/call_grammar.h"
 
 namespace slipstream::api {
@@ -68,6 +69,33 @@ Result<Spec> rules_of_calls(const Services& services, const GenerationRequest& r
   return after_thoughts(services, inside, *spec);
 }
 
+/// The format that was asked for, behind the thoughts; beside tools, a call may stand in its place.
+Result<Spec> rules_of_output(const Services& services, const GenerationRequest& request, bool inside) {
+  const output::OutputFormat& form = *services.output_format;
+  grammar::Format format = *request.output;
+  const bool harmony = form.think == output::ThinkFormat::kHarmony;
+  if (!request.tools.is_null() && !harmony) {
+    output::CallRules rules;
+    rules.forced = rules.any_arguments = true;
+    rules.single = !request.parallel_tool_calls;
+    auto calls = output::call_format(form, *services.tokenizer, request.tools, request.strict_tools, rules);
+    if (calls.ok())
+      format = grammar::Format::any_of({std::move(format), std::move(*calls)});
+    else if (!request.strict_tools.empty())
+      return std::move(calls).error();
+  }
+  SLIP_TRY(Spec spec, services.grammars->constraint(format));
+  if (!harmony) return after_thoughts(services, inside, std::move(spec));
+  // What is meant for the reader begins behind the header of the channel final.
+  AfterReasoning::Rules rules;
+  rules.begin = AfterReasoning::Begin::kInside;
+  for (const char* part : {"<|channel|>", "final", "<|message|>"}) {
+    SLIP_TRY(const auto ids, tokens_of(*services.tokenizer, part));
+    rules.end.insert(rules.end.end(), ids.begin(), ids.end());
+  }
+  return Spec(std::make_shared<const AfterReasoning>(std::move(spec), std::move(rules)));
+}
+
 }  // namespace
 
 Result<Spec> chat_constraint(const Services& services, const GenerationRequest& request, bool inside) {
@@ -76,10 +104,15 @@ Result<Spec> chat_constraint(const Services& services, const GenerationRequest& 
     SLIP_TRY(auto budget, budget_of_thoughts(services, request, inside));
     all.push_back(std::move(budget));
   }
-  if (!request.tools.is_null() && (!request.strict_tools.empty() || request.tool_choice == ToolChoice::kRequired)) {
+  const bool forced = request.tool_choice == ToolChoice::kRequired;
+  if (request.output && !forced) {
+    SLIP_TRY(auto format, rules_of_output(services, request, inside));
+    all.push_back(std::move(format));
+  } else if (!request.tools.is_null() && (!request.strict_tools.empty() || forced)) {
     SLIP_TRY(auto calls, rules_of_calls(services, request, inside));
     all.push_back(std::move(calls));
   }
+  SLIP_RETURN_IF_ERROR(add_token_rules(services, request, &all));
   return all_of(std::move(all));
 }
 

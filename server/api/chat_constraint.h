@@ -1,5 +1,5 @@
-// What a chat request lets the model say, beyond its sampling: forced and strict calls, and the budget of its thoughts, as
-// constraints of the engine. Knows no endpoint.
+// What a chat request lets the model say, beyond its sampling: an output format, forced and strict calls, the budget of its
+// thoughts, allowed tokens and bad words, as constraints of the engine. Knows no endpoint.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
 // POST /v1/completions: one or several prompts, as text or token ids.
 #include "server/api/call.h"
+#include "server/api/output_constraint.h"
 #include "server/api/prompt_text.h"
 #include "server/api/request_schema.h"
 #include "server/api/run_generation.h"
@@ -14,6 +15,7 @@ HttpResponse completions(Call& call) {
   auto request = read_generation(*body, kCompletions, schema_context(call));
   if (!request.ok()) return refuse(call, request.error());
   if (auto status = check_model(services, request->model); !status.ok()) return refuse(call, status.error());
+  if (auto status = constrain_completion(services, &*request); !status.ok()) return refuse(call, status.error());
 
   std::vector<std::vector<int32_t>> prompts;
   std::vector<std::string> echo;

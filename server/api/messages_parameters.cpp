@@ -34,7 +34,7 @@ constexpr Parameter kTable[] = {
     used("tool_choice", E, Type::kObject, "auto or none (the tools are left out of the prompt); disable_parallel_tool_use: the answer ends with its first call"),
     // ---- the template ----
     used("thinking", E, Type::kObject, "enabled and adaptive switch the template's thinking on, disabled off; absent: the model's default; budget_tokens: at most so many tokens of thought; display omitted leaves the text of thinking blocks out"),
-    used("output_config", E, Type::kObject, "effort is handed to the template as reasoning_effort"),
+    used("output_config", E, Type::kObject, "effort is handed to the template as reasoning_effort; format json_schema binds the answer"),
     used("chat_template_kwargs", E, Type::kObject, "variables of the model's template"),
     // ---- serving ----
     number(limits::kPriority, E, "lower runs first (as in vLLM)"),
@@ -53,7 +53,7 @@ constexpr Parameter kTable[] = {
     accepted("user_profile_id", E, Type::kString, kTextUse),
     accepted("betas", E, Type::kList, "as the anthropic-beta header: nothing is switched by it"),
     // ---- known and refused by name ----
-    refused("output_format", E, "constrained decoding is not served yet; ask for the format in the system text"),
+    refused("output_format", E, "use output_config.format"),
     refused("container", E, "nothing runs on the server; give tools of your own"),
     refused("mcp_servers", E, "the server calls no other servers; give tools of your own", "[]"),
     refused("stop", E, "use stop_sequences"),

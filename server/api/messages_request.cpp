@@ -4,6 +4,7 @@
 #include "config/limits.h"
 #include "server/api/api_tools.h"
 #include "server/api/chat_turns.h"
+#include "server/api/output_fields.h"
 #include "server/api/request_fields.h"
 #include "server/api/text_parts.h"
 
@@ -55,10 +56,11 @@ Status read_thinking(const Json& thinking, Json* shape, MessagesRequest* out) {
   return Ok{};
 }
 
-Status read_output_config(const Json& config, Json* shape) {
+Status read_output_config(const Json& config, Json* shape, MessagesRequest* out) {
   if (const auto effort = config.find("effort"); effort != config.end() && !effort->is_null()) (*shape)["reasoning_effort"] = *effort;
-  if (const auto format = config.find("format"); format != config.end() && !format->is_null())
-    return unsupported("constrained decoding is not served yet; ask for the format in the system text", "output_config.format");
+  if (const auto format = config.find("format"); format != config.end() && !format->is_null()) {
+    SLIP_TRY(out->generation.output, read_response_format(*format, "output_config.format", /*flat=*/true));
+  }
   return Ok{};
 }
 
@@ -66,7 +68,7 @@ Status read_output_config(const Json& config, Json* shape) {
 Status read_template(const Fields& fields, bool continues, MessagesRequest* out) {
   Json shape = Json::object();
   if (const Json* kwargs = fields.find("chat_template_kwargs")) shape["chat_template_kwargs"] = *kwargs;
-  if (const Json* config = fields.find("output_config")) SLIP_RETURN_IF_ERROR(read_output_config(*config, &shape));
+  if (const Json* config = fields.find("output_config")) SLIP_RETURN_IF_ERROR(read_output_config(*config, &shape, out));
   if (const Json* thinking = fields.find("thinking")) SLIP_RETURN_IF_ERROR(read_thinking(*thinking, &shape, out));
   shape["continue_final_message"] = continues;
   auto status = read_template_fields(shape, &out->generation);

@@ -12,7 +12,6 @@ namespace {
 
 using namespace rows;
 
-constexpr std::string_view kNoGrammar = "constrained decoding is not served yet; ask for the format in the prompt";
 constexpr std::string_view kNoMedia = "only text is served";
 constexpr std::string_view kTextUse = "no effect on generated text";
 
@@ -54,6 +53,21 @@ constexpr Parameter kTable[] = {
     used("stream_options", kBoth, Type::kObject, "include_usage, continuous_usage_stats; needs stream"),
     used("echo", kCompletions, Type::kBool, "the prompt's text leads the completion; with logprobs its tokens' log-probabilities too"),
     used("return_token_ids", kBoth, Type::kBool, "adds token_ids to choices and prompt_token_ids"),
+    // ---- what the output may look like: one of these, as a grammar; in chat behind the reasoning ----
+    used("response_format", kBoth, Type::kObject, "text, json_object (with schema, as llama.cpp), json_schema (enforced whatever strict says) or structural_tag"),
+    used("structured_outputs", kBoth, Type::kObject, "one of json, json_object, regex, choice, grammar, structural_tag; disable_any_whitespace, whitespace_pattern"),
+    used("guided_json", kBoth, Type::kAny, "as structured_outputs.json (older vLLM)"),
+    used("guided_regex", kBoth, Type::kString, "as structured_outputs.regex (older vLLM)"),
+    used("guided_choice", kBoth, Type::kList, "as structured_outputs.choice (older vLLM)"),
+    used("guided_grammar", kBoth, Type::kString, "as structured_outputs.grammar (older vLLM)"),
+    used("guided_whitespace_pattern", kBoth, Type::kString, "white space of guided_json: a regular expression"),
+    used("json_schema", kBoth, Type::kAny, "a schema or its text (SGLang, llama.cpp)"),
+    used("regex", kBoth, Type::kString, "the whole output matches (SGLang)"),
+    used("ebnf", kBoth, Type::kString, "a grammar with a rule root (SGLang)"),
+    used("grammar", kBoth, Type::kString, "GBNF (llama.cpp)"),
+    used("structural_tag", kBoth, Type::kAny, "free text in which triggers start tags (SGLang)"),
+    used("allowed_token_ids", kBoth, Type::kList, "no other token may be drawn; an end token only if it is among them"),
+    used("bad_words", kBoth, Type::kList, "at most 256 texts of 256 bytes; as a text's own tokens and behind a space"),
     // ---- the template ----
     used("chat_template_kwargs", kChat, Type::kObject, "variables of the model's template"),
     used("add_generation_prompt", kChat, Type::kBool, "default true"),
@@ -96,22 +110,10 @@ constexpr Parameter kTable[] = {
     accepted("stream_interval", kBoth, Type::kInt, "every token is sent as soon as it is there"),
     accepted("spaces_between_special_tokens", kBoth, Type::kBool, "no spaces are added"),
     accepted("timings_per_token", kBoth, Type::kBool, "usage and metrics hold the timings (llama.cpp)"),
+    accepted("guided_decoding_backend", kBoth, Type::kString, "there is one engine for grammars"),
     // ---- known and refused by name ----
     refused("functions", kChat, "deprecated: send them as tools", "[]"),
     refused("function_call", kChat, "deprecated: send it as tool_choice", "\"none\""),
-    refused("response_format", kBoth, kNoGrammar, R"({"type":"text"})"),
-    refused("structured_outputs", kBoth, kNoGrammar),
-    refused("guided_json", kBoth, kNoGrammar),
-    refused("guided_regex", kBoth, kNoGrammar),
-    refused("guided_choice", kBoth, kNoGrammar),
-    refused("guided_grammar", kBoth, kNoGrammar),
-    refused("guided_decoding_backend", kBoth, kNoGrammar),
-    refused("guided_whitespace_pattern", kBoth, kNoGrammar),
-    refused("json_schema", kBoth, kNoGrammar),
-    refused("regex", kBoth, kNoGrammar),
-    refused("ebnf", kBoth, kNoGrammar),
-    refused("grammar", kBoth, kNoGrammar),
-    refused("structural_tag", kBoth, kNoGrammar),
     refused("modalities", kChat, kNoMedia, R"(["text"])"),
     refused("audio", kChat, kNoMedia),
     refused("web_search_options", kChat, "the server fetches nothing; put the text into the prompt"),
@@ -126,8 +128,6 @@ constexpr Parameter kTable[] = {
     refused("n_probs", kBoth, "use logprobs and top_logprobs", "0"),
     refused("n_predict", kBoth, "use max_tokens"),
     refused("return_tokens", kBoth, "use return_token_ids", "false"),
-    refused("allowed_token_ids", kBoth, "use logit_bias"),
-    refused("bad_words", kBoth, "use logit_bias with -100", "[]"),
     refused("truncate_prompt_tokens", kBoth, "shorten the prompt; /tokenize counts it"),
     refused("repetition_detection", kBoth, "use repetition_penalty or frequency_penalty"),
     refused("repetition_ngram_size", kBoth, "use repetition_penalty or frequency_penalty", "0"),

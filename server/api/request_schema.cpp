@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "config/limits.h"
+#include "server/api/output_fields.h"
 #include "server/api/request_fields.h"
 #include "server/json_guard.h"
 #include "server/request_id.h"
@@ -263,6 +264,7 @@ Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, c
                                   std::to_string(limits::kChoicesPerRequest) + " a request: send several",
                               "n");
     fields.get("echo", &out.echo);
+    SLIP_RETURN_IF_ERROR(read_output_fields(body, endpoint, context.vocab, &out));
     return out;
   }
   const Json* messages = fields.find("messages");
@@ -271,6 +273,7 @@ Result<GenerationRequest> read_generation(const Json& body, Endpoint endpoint, c
   SLIP_RETURN_IF_ERROR(read_template_fields(body, &out));
   SLIP_RETURN_IF_ERROR(read_reasoning(body, &out));
   SLIP_RETURN_IF_ERROR(read_tools(body, &out));
+  SLIP_RETURN_IF_ERROR(read_output_fields(body, endpoint, context.vocab, &out));
   return out;
 }
 

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/result.h"
+#include "engine/grammar/format.h"
 #include "engine/model/model_config.h"
 #include "engine/request/request.h"
 #include "server/api/answer_parts.h"
@@ -54,6 +55,9 @@ struct GenerationRequest {
   std::string cache_salt;
   bool speculate = true;
   int32_t prompt_logprobs = -1;            // alternatives per prompt token; -1: not asked for
+  std::optional<grammar::Format> output;   // what the output may look like; empty: anything
+  std::vector<int32_t> allowed_token_ids;  // empty: all
+  std::vector<std::string> bad_words;
   bool no_output = false;                  // max_tokens 0: the prompt alone is of interest
   std::string service_tier;
 

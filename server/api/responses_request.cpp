@@ -5,6 +5,7 @@
 
 #include "config/limits.h"
 #include "server/api/chat_turns.h"
+#include "server/api/output_fields.h"
 #include "server/api/request_fields.h"
 #include "server/api/text_parts.h"
 #include "server/json_text.h"
@@ -100,9 +101,7 @@ Status read_text_config(const Fields& fields, ResponsesRequest* out) {
   if (const Json* text = fields.find("text")) {
     SLIP_TRY(verbosity, read_choice(*text, "text", "verbosity", {"low", "medium", "high"}));
     if (const auto given = text->find("format"); given != text->end() && !given->is_null()) {
-      SLIP_TRY(const std::string type, read_type(*given, "text.format", "text.format"));
-      if (type != "text")
-        return unsupported("constrained decoding is not served yet; ask for the format in the instructions", "text.format.type");
+      SLIP_TRY(out->generation.output, read_response_format(*given, "text.format", /*flat=*/true));
       format = *given;
     }
   }
