@@ -137,7 +137,8 @@ TEST_CASE("the subcommand counts what it measures") {
     return chunked(stream, 7);
   });
   CHECK(run_bench({server.url(), "--concurrency", "1,2", "--requests", "3", "--json"}) == 0);
-  CHECK(server.answered() == 1 + 2 * (1 + 3));  // models, and for each measurement one warm-up and three requests
+  // models and info, and for each measurement one warm-up and three requests
+  CHECK(server.answered() == 2 + 2 * (1 + 3));
 }
 
 TEST_CASE("exit codes of failures") {

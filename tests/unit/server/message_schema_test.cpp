@@ -35,6 +35,9 @@ Services services_with(const std::string& source) {
   auto compiled = ChatTemplate::compile(source, "<s>", "</s>");
   REQUIRE(compiled.ok());
   out.chat_template = *compiled;
+  output::OutputFormat format;
+  format.template_shows_tools = true;  // or the server's own text would describe calls
+  out.output_format = std::make_shared<const output::OutputFormat>(format);
   return out;
 }
 
