@@ -131,11 +131,12 @@ Result<std::vector<PromptSegment>> render_chat(const Services& services, const G
   RenderInput input;
   input.messages = request.messages;
   const output::OutputFormat& format = *services.output_format;
+  const std::string& source = services.chat_template->source();
+  const bool prints_calls = source.find("tool_calls") != std::string::npos;
   if (format.template_shows_tools)
     input.tools = request.tools;
-  else if (!request.tools.is_null() || output::has_tool_turns(request.messages))
-    input.messages = output::with_tools_as_text(request.messages, request.tools,
-                                                services.chat_template->source().find("system") != std::string::npos);
+  else if (!request.tools.is_null() || (!prints_calls && output::has_tool_turns(request.messages)))
+    input.messages = output::with_tools_as_text(request.messages, request.tools, source.find("system") != std::string::npos);
   input.extra = Json::object();
   if (!services.config.engine.default_chat_template_kwargs.empty()) {
     Json defaults = Json::parse(services.config.engine.default_chat_template_kwargs, nullptr, false);

@@ -138,13 +138,17 @@ OutputFormat find_output_format(const ChatTemplate* chat_template, const Tokeniz
   if (tool_call_parser != "auto") {
     out.calls = format_named(tool_call_parser, kCallNames);
     out.calls_why = "--tool-call-parser";
-  } else if (const auto* sign = recognised(call_signs(), source)) {
+  } else if (const auto* sign = recognised(call_signs(), source); sign && out.template_shows_tools) {
     out.calls = sign->format;
+    out.calls_why = sign_text(*sign);
+  } else if (sign && sign->format == CallFormat::kHarmony) {
+    out.calls = CallFormat::kHarmony;
     out.calls_why = sign_text(*sign);
   } else {
     out.calls = CallFormat::kHermes;
-    out.template_shows_tools = false;  // in a form whose answers nobody here reads
-    out.calls_why = "the chat template has no known tag; the server's own text asks for this form";
+    out.calls_why = sign ? "the chat template shows no tools; the server's own text asks for this form"
+                         : "the chat template has no known tag; the server's own text asks for this form";
+    out.template_shows_tools = false;  // or in a form whose answers nobody here reads
   }
   // the two are one format
   if (out.calls == CallFormat::kHarmony && out.think == ThinkFormat::kNone) out.think = ThinkFormat::kHarmony;

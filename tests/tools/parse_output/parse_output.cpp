@@ -1,11 +1,12 @@
 // Reads a model's text as the server would: one JSON case a line on stdin, one JSON result a line on stdout.
 //
-// Case: {"template", "specials": [special tokens], "tools", "prompt", "text"}; the format is the template's own.
-// Result: {"think", "call_form", "shows_tools", "reasoning", "content", "calls": [{"name", "arguments"}]}; the text goes in byte by
-// byte.
+// Case: {"template", "specials": [special tokens], "tools", "prompt", "text", "call_form"}; without call_form the template tells.
+// Result: {"think", "call_form", "shows_tools", "reasoning", "content", "calls": [{"name", "arguments"}]}; the text goes in
+// character by character.
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/utf8.h"
 #include "server/output/output_format.h"
 
 namespace {
@@ -41,7 +42,7 @@ class Specials final : public Tokenizer {
 void push_all(api::OutputParser& parser, std::string_view text, const std::vector<std::string>& specials,
               std::vector<api::AnswerPart>* parts) {
   while (!text.empty()) {
-    size_t length = 1;
+    size_t length = utf8_sequence_at(text, 0).bytes;
     bool control = false;
     for (const std::string& special : specials) {
       if (!text.starts_with(special)) continue;
@@ -58,7 +59,7 @@ ordered_json run(const ordered_json& task) {
   const auto compiled = ChatTemplate::compile(task.at("template").get<std::string>(), "<s>", "</s>");
   if (!compiled.ok()) return {{"error", compiled.error().message}};
   const auto specials = task.value("specials", std::vector<std::string>{});
-  const output::OutputFormat format = output::find_output_format(compiled->get(), Specials(specials), "auto", "auto");
+  const output::OutputFormat format = output::find_output_format(compiled->get(), Specials(specials), "auto", task.value("call_form", std::string("auto")));
   output::ParserOptions options;
   if (task.contains("tools") && task["tools"].is_array()) options.tools = std::make_shared<const output::ToolSet>(task["tools"]);
   options.prompt_tail = task.value("prompt", std::string());
