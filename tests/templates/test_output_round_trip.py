@@ -95,7 +95,8 @@ def test_round_trip(parse, templates, name, calls):
     (path,) = [p for p in templates if p.stem == name]
     source = path.read_text()
     question = [{"role": "user", "content": "Do it."}]
-    message = turn(CALLS[calls], "", "I look it up." if thinks else "")
+    # R1's template prints a second turn for a content that is not null
+    message = turn(CALLS[calls], None if "R1-Distill" in name else "", "I look it up." if thinks else "")
     prompt = rendered(source, question, True)
     whole = rendered(source, question + [message], False)
     said = whole[common(prompt, whole):]

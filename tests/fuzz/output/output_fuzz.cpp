@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/utf8.h"
 #include "server/output/output_format.h"
 
 using namespace slipstream;
@@ -48,7 +49,8 @@ Reading read(const OutputFormat& format, const ParserOptions& options, std::stri
       if (found < next) next = found;
       if (found == 0) mark = &candidate;
     }
-    const size_t length = mark ? mark->size() : std::min(next, piece);
+    size_t length = mark ? mark->size() : std::min(next, piece);
+    while (length < text.size() && (text[length] & 0xc0) == 0x80) ++length;  // characters come whole
     parser->push(text.substr(0, length), mark != nullptr, &parts);
     text.remove_prefix(length);
   }
@@ -75,6 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (data[3] & 16) options.prompt_tail = "<|start|>assistant";
   if (data[3] & 32) options.prompt_tail = "<think>\n";
   const std::string_view text(reinterpret_cast<const char*>(data) + 5, size - 5);
+  if (!is_valid_utf8(text)) return 0;  // a detokenizer gives nothing else
   if (!(read(format, options, text, text.size() + 1) == read(format, options, text, 1 + data[4] % 16))) std::abort();
   return 0;
 }
