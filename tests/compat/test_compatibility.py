@@ -63,6 +63,9 @@ SAMPLES = {
     "reasoning_effort": "low", "top_logprobs": 2, "stream_options": {"include_usage": True}, "n": 2, "seed": 7,
     "service_tier": "auto", "cache_salt": "s", "temperature": 0.5, "top_p": 0.5, "min_p": 0.1, "top_k": 5,
     "repetition_penalty": 1.1, "repeat_penalty": 1.1, "logprobs": None, "tool_choice": "auto", "reasoning_format": "auto",
+    "response_format": {"type": "text"}, "structured_outputs": {"regex": "a+"}, "guided_json": {"type": "integer"}, "guided_choice": ["a"],
+    "guided_grammar": 'root ::= "a"', "json_schema": {"type": "integer"}, "ebnf": 'root ::= "a"', "grammar": 'root ::= "a"',
+    "structural_tag": {"type": "structural_tag", "format": {"type": "any_text"}}, "allowed_token_ids": [5], "bad_words": ["x"],
 }
 TOGETHER = {"top_logprobs": {"logprobs": True}, "stream_options": {"stream": True},
             "continue_final_message": {"add_generation_prompt": False,
@@ -243,6 +246,7 @@ def test_every_used_parameter_has_a_reader(tables):
     """Each name that has an effect is looked up in a body somewhere, alone or in a loop over a few."""
     code = sources("server/api")
     readers = set(re.findall(r'\b(?:find|get|contains|member)\((?:\w+, )?"([a-z_]+)"', code))
+    readers.update(re.findall(r'std::pair\{"([a-z_]+)", "', code))  # names that mean the same, read in one loop
     for names in re.findall(r"for \(const char\* \w+ : \{([^}]*)\}\)", code):
         readers.update(re.findall(r'"([a-z_]+)"', names))
     names = [p["name"] for rows in ("parameters", "responses", "messages") for p in tables[rows] if p["treatment"] == "used"]
