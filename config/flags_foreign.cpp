@@ -84,7 +84,7 @@ std::vector<Row> refused_rows() {
   constexpr std::string_view lora = "LoRA adapters are not served; merge the adapter into the model";
   constexpr std::string_view tls = "TLS is not served; put a proxy such as nginx or Envoy in front";
   constexpr std::string_view dp = "one process serves one replica; start several behind a gateway";
-  constexpr std::string_view grammar = "structured output is not served yet; leave it out";
+  constexpr std::string_view grammar = "requests ask for formats, and there is one engine for them; leave it out";
   constexpr std::string_view hub = "nothing is downloaded; give a folder, a .gguf file or a hub id in the local cache";
   constexpr std::string_view media = "images, audio and video are not served; text only";
   constexpr std::string_view trace = "traces are not exported; use /metrics and the access log";

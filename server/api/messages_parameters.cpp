@@ -31,7 +31,7 @@ constexpr Parameter kTable[] = {
     used("stream", E, Type::kBool, "server-sent events"),
     // ---- tools ----
     used("tools", E, Type::kList, "of your own, with a name and an input_schema; at most 512, together at most 1 MiB; Anthropic's own types are refused"),
-    used("tool_choice", E, Type::kObject, "auto or none (the tools are left out of the prompt); disable_parallel_tool_use: the answer ends with its first call"),
+    used("tool_choice", E, Type::kObject, "auto, any, a tool by its name, or none (the tools are left out of the prompt); disable_parallel_tool_use: the answer ends with its first call"),
     // ---- the template ----
     used("thinking", E, Type::kObject, "enabled and adaptive switch the template's thinking on, disabled off; absent: the model's default; budget_tokens: at most so many tokens of thought; display omitted leaves the text of thinking blocks out"),
     used("output_config", E, Type::kObject, "effort is handed to the template as reasoning_effort; format json_schema binds the answer"),
@@ -54,6 +54,19 @@ constexpr Parameter kTable[] = {
     accepted("betas", E, Type::kList, "as the anthropic-beta header: nothing is switched by it"),
     // ---- known and refused by name ----
     refused("output_format", E, "use output_config.format"),
+    refused("structured_outputs", E, "use output_config.format"),
+    refused("guided_json", E, "use output_config.format"),
+    refused("guided_regex", E, "use output_config.format, or /v1/chat/completions"),
+    refused("guided_choice", E, "use output_config.format, or /v1/chat/completions"),
+    refused("guided_grammar", E, "use output_config.format, or /v1/chat/completions"),
+    refused("json_schema", E, "use output_config.format"),
+    refused("regex", E, "use output_config.format, or /v1/chat/completions"),
+    refused("ebnf", E, "use output_config.format, or /v1/chat/completions"),
+    refused("grammar", E, "use output_config.format, or /v1/chat/completions"),
+    refused("structural_tag", E, "use output_config.format"),
+    refused("bad_words", E, "use /v1/chat/completions", "[]"),
+    refused("allowed_token_ids", E, "use /v1/chat/completions"),
+    refused("thinking_token_budget", E, "use thinking.budget_tokens"),
     refused("container", E, "nothing runs on the server; give tools of your own"),
     refused("mcp_servers", E, "the server calls no other servers; give tools of your own", "[]"),
     refused("stop", E, "use stop_sequences"),

@@ -10,9 +10,9 @@ namespace {
 using json_text::append_int;
 using json_text::append_string;
 
-/// A choice that ended by itself and has called, has ended to be called back.
-const char* finish_text(FinishReason reason, bool called) {
-  return reason == FinishReason::kLength ? "\"length\"" : called ? "\"tool_calls\"" : "\"stop\"";
+/// A choice that ended by itself and has called, has ended to be called back. One that a stop string cut has not.
+const char* finish_text(FinishReason reason, bool called, const std::string& stop_string) {
+  return reason == FinishReason::kLength ? "\"length\"" : called && stop_string.empty() ? "\"tool_calls\"" : "\"stop\"";
 }
 
 void append_reasoning(std::string& out, const std::string& text) {
@@ -165,7 +165,7 @@ std::string OpenAiFormat::whole(const std::vector<FinishedChoice>& choices, cons
     const size_t prompt = i / static_cast<size_t>(head_.n);
     append_logprobs(out, head_, head_.echo_logprobs ? &head_.prompts[prompt] : nullptr, choice.tokens);
     out += ",\"finish_reason\":";
-    out += finish_text(choice.finish, !choice.calls.empty());
+    out += finish_text(choice.finish, !choice.calls.empty(), choice.stop_string);
     append_stop_reason(out, choice.stop_string, choice.stop_token);
     append_token_ids(out, head_, choice.tokens);
     if (head_.return_token_ids && head_.endpoint == kCompletions) {
@@ -305,7 +305,7 @@ std::string OpenAiFormat::finish_chunk(const ChoicePiece& piece, const Usage& us
   append_int(out, piece.index);
   out += head_.endpoint == kChat ? ",\"delta\":{}" : ",\"text\":\"\"";
   out += ",\"logprobs\":null,\"finish_reason\":";
-  out += finish_text(piece.finish, piece.called);
+  out += finish_text(piece.finish, piece.called, piece.stop_string);
   append_stop_reason(out, piece.stop_string, piece.stop_token);
   out += "}]";
   append_chunk_end(out, head_, usage);

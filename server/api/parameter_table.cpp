@@ -24,7 +24,7 @@ constexpr Parameter kTable[] = {
     number(limits::kMaxTokens, kChat, "output tokens; default: the rest of the context; over all choices at most 1048576"),
     number(limits::kMaxTokensOfCompletions, kCompletions, "as for chat; 0: no output, for echo with logprobs"),
     number(limits::kMaxTokens, kChat, "wins over max_tokens", "max_completion_tokens"),
-    number(limits::kMinTokens, kBoth, "no ending before so many output tokens; at most max_tokens"),
+    number(limits::kMinTokens, kBoth, "no ending before so many output tokens, unless an output format leaves nothing else; at most max_tokens"),
     number(limits::kMinTokens, kBoth, "as min_tokens (SGLang)", "min_new_tokens"),
     used("stop", kBoth, Type::kStringOrList, "at most 4 strings of 256 bytes; found across token boundaries"),
     used("stop_token_ids", kBoth, Type::kList, "at most 64 ids; each below the logits width"),
@@ -54,7 +54,7 @@ constexpr Parameter kTable[] = {
     used("echo", kCompletions, Type::kBool, "the prompt's text leads the completion; with logprobs its tokens' log-probabilities too"),
     used("return_token_ids", kBoth, Type::kBool, "adds token_ids to choices and prompt_token_ids"),
     // ---- what the output may look like: one of these, as a grammar; in chat behind the reasoning ----
-    used("response_format", kBoth, Type::kObject, "text, json_object (with schema, as llama.cpp), json_schema (enforced whatever strict says) or structural_tag"),
+    used("response_format", kBoth, Type::kObject, "text, json_object (with schema, as llama.cpp), json_schema (enforced whatever strict says) or structural_tag; a forced tool call comes in its place"),
     used("structured_outputs", kBoth, Type::kObject, "one of json, json_object, regex, choice, grammar, structural_tag; disable_any_whitespace, whitespace_pattern"),
     used("guided_json", kBoth, Type::kAny, "as structured_outputs.json (older vLLM)"),
     used("guided_regex", kBoth, Type::kString, "as structured_outputs.regex (older vLLM)"),

@@ -37,7 +37,7 @@ constexpr Parameter kTable[] = {
     used("store", E, Type::kBool, "keeps the response in memory for GET, DELETE and previous_response_id; default false; within --response-store-mb, the least recently used go first"),
     // ---- tools ----
     used("tools", E, Type::kList, "functions, also in a namespace; at most 512, together at most 1 MiB; web_search, image_generation and tool_search are left out, and the answer's x-ignored-tools says so; other types are refused"),
-    used("tool_choice", E, Type::kAny, "as in chat: none (the tools are left out of the prompt), auto, or allowed_tools"),
+    used("tool_choice", E, Type::kAny, "as in chat: none (the tools are left out of the prompt), auto, required, allowed_tools, or a function by its name"),
     used("parallel_tool_calls", E, Type::kBool, "false: the answer ends with its first call"),
     // ---- the template ----
     used("reasoning", E, Type::kObject, "effort as reasoning_effort of chat; summary auto, concise or detailed: the reasoning, whole, comes as the summary"),
@@ -65,6 +65,19 @@ constexpr Parameter kTable[] = {
     accepted("image", E, Type::kObject, "only text is served"),
     accepted("moderation", E, Type::kAny, "nothing is moderated"),
     // ---- known and refused by name ----
+    refused("structured_outputs", E, "use text.format"),
+    refused("guided_json", E, "use text.format"),
+    refused("guided_regex", E, "use text.format, or /v1/chat/completions"),
+    refused("guided_choice", E, "use text.format, or /v1/chat/completions"),
+    refused("guided_grammar", E, "use text.format, or /v1/chat/completions"),
+    refused("json_schema", E, "use text.format"),
+    refused("regex", E, "use text.format, or /v1/chat/completions"),
+    refused("ebnf", E, "use text.format, or /v1/chat/completions"),
+    refused("grammar", E, "use text.format, or /v1/chat/completions"),
+    refused("structural_tag", E, "use text.format"),
+    refused("bad_words", E, "use /v1/chat/completions", "[]"),
+    refused("allowed_token_ids", E, "use /v1/chat/completions"),
+    refused("thinking_token_budget", E, "use /v1/chat/completions"),
     refused("background", E, "nothing runs in the background; ask with stream: true", "false"),
     refused("truncation", E, "the server drops no part of the input; shorten it, /v1/responses/input_tokens counts it", "\"disabled\""),
     refused("conversation", E, "conversations are not kept; use previous_response_id with store, or send the whole input"),

@@ -207,6 +207,8 @@ std::optional<ApiError> score(Call& call, const GenerationRequest& request, cons
                               AnswerHead* head) {
   head->prompt_logprobs = request.prompt_logprobs;
   if (request.prompt_logprobs < 0 && !head->echo_logprobs) return std::nullopt;
+  for (const auto& prompt : prompts)  // submit refuses these, with their numbers
+    if (prompt.empty() || static_cast<int64_t>(prompt.size()) >= call.services->model.context_length) return std::nullopt;
   const int32_t top = std::max(request.prompt_logprobs, head->echo_logprobs ? head->top_logprobs : 0);
   GenerationRequest salted;
   salted.priority = request.priority;

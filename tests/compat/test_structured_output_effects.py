@@ -186,3 +186,12 @@ def test_bombs_are_refused_in_time(server, more):
     if answer.status_code == 400:
         assert answer.json()["error"]["type"] == "invalid_request_error"
     assert answer.elapsed.total_seconds() < 20
+
+
+@pytest.mark.parametrize("more", [{"echo": True, "logprobs": 1}, {"echo": True, "logprobs": 1, "max_tokens": 0}, {"prompt_logprobs": 0, "max_tokens": 0}])
+@pytest.mark.parametrize("prompt", ["", ["hi", ""]])
+def test_an_empty_prompt_is_not_scored(server, prompt, more):
+    answer = server.post("/v1/completions", json={"prompt": prompt, "max_tokens": 2, **more})
+    assert answer.status_code == 400 and "no token" in answer.json()["error"]["message"]
+    long = server.post("/v1/completions", json={"prompt": [5] * 9000, "max_tokens": 1, **more})
+    assert long.status_code == 400 and long.json()["error"]["code"] == "context_length_exceeded" and "9000" in long.json()["error"]["message"]
