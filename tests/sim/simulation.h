@@ -2,6 +2,7 @@
 // drawn from one seed. Every failure replays from its seed.
 #pragma once
 
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <memory>
@@ -14,6 +15,12 @@
 #include "kernels/ops.h"
 
 namespace slipstream::sim {
+
+/// A number from the environment: how many seeds a long run takes, and from which on.
+inline int64_t environment(const char* name, int64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atoll(text);
+}
 
 /// The device queue without a thread: launches are kept and carried out, in order, when a result is asked for.
 class InlineRanks final : public StepRanks {

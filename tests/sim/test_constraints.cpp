@@ -1,7 +1,6 @@
 // Random logits under random constraints through scheduler, loop, masks, sampler and verification, from one seed each: every text
 // must be the one that plain decoding gives, computed here token by token with the sampling oracle and the constraint walked from
 // its start. SLIP_SIM_SEEDS sets how many seeds (default 400), SLIP_SIM_FIRST the first.
-#include <cstdlib>
 #include <optional>
 #include <sstream>
 
@@ -343,11 +342,6 @@ class Scenario {
   FakeDevice device_;
   std::vector<Load> loads_;
 };
-
-int64_t environment(const char* name, int64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::atoll(text);
-}
 
 }  // namespace
 

@@ -1,5 +1,4 @@
 // Seeds of random load against the whole engine. SLIP_SIM_SEEDS sets how many (default 400), SLIP_SIM_FIRST the first.
-#include <cstdlib>
 #include <set>
 
 #include "engine/spec/ngram_drafter.h"
@@ -321,11 +320,6 @@ class Scenario {
   FakeDevice device_;
   std::vector<Load> loads_;
 };
-
-int64_t environment(const char* name, int64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::atoll(text);
-}
 
 }  // namespace
 

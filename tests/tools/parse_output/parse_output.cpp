@@ -8,36 +8,12 @@
 
 #include "engine/base/utf8.h"
 #include "server/output/output_format.h"
+#include "tests/unit/output/special_tokens.h"
 
 namespace {
 
 using namespace slipstream;
 using nlohmann::ordered_json;
-
-/// Knows special tokens and nothing else.
-class Specials final : public Tokenizer {
- public:
-  explicit Specials(std::vector<std::string> texts) : texts_(std::move(texts)) {}
-  int32_t vocab_size() const override { return static_cast<int32_t>(texts_.size()); }
-  Result<std::vector<int32_t>> encode(std::string_view, bool) const override { return std::vector<int32_t>{}; }
-  Result<std::vector<int32_t>> encode(std::span<const PromptSegment>) const override { return std::vector<int32_t>{}; }
-  std::string_view token_bytes(int32_t id) const override { return texts_[static_cast<size_t>(id)]; }
-  bool is_special(int32_t) const override { return true; }
-  int32_t token_id(std::string_view text) const override {
-    for (size_t i = 0; i < texts_.size(); ++i)
-      if (texts_[i] == text) return static_cast<int32_t>(i);
-    return -1;
-  }
-  int32_t bos_id() const override { return -1; }
-  std::vector<int32_t> eos_ids() const override { return {}; }
-  bool adds_bos() const override { return false; }
-  bool adds_eos() const override { return false; }
-  std::string decode(std::span<const int32_t>, bool) const override { return {}; }
-  std::string description() const override { return "special tokens only"; }
-
- private:
-  std::vector<std::string> texts_;
-};
 
 void push_all(api::OutputParser& parser, std::string_view text, const std::vector<std::string>& specials,
               std::vector<api::AnswerPart>* parts) {
@@ -59,7 +35,7 @@ ordered_json run(const ordered_json& task) {
   const auto compiled = ChatTemplate::compile(task.at("template").get<std::string>(), "<s>", "</s>");
   if (!compiled.ok()) return {{"error", compiled.error().message}};
   const auto specials = task.value("specials", std::vector<std::string>{});
-  const output::OutputFormat format = output::find_output_format(compiled->get(), Specials(specials), "auto", task.value("call_form", std::string("auto")));
+  const output::OutputFormat format = output::find_output_format(compiled->get(), SpecialTokens(specials), "auto", task.value("call_form", std::string("auto")));
   output::ParserOptions options;
   if (task.contains("tools") && task["tools"].is_array()) options.tools = std::make_shared<const output::ToolSet>(task["tools"]);
   options.prompt_tail = task.value("prompt", std::string());
